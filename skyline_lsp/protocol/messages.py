@@ -233,8 +233,8 @@ class Failure:
 class BatchReport:
     """What the model was seen to be fed."""
 
-    leading_sizes: tuple[int, ...]
-    """First dimension of each tensor input of the first module called in the measured iteration."""
+    shapes: tuple[tuple[int, ...], ...]
+    """Shape of each tensor input of the first module called in the iteration; empty where no module was called."""
     micro_batches: int = 1
 
 
