@@ -11,7 +11,7 @@ One run at a time; a `run` while another is under way is refused. What goes wron
 import enum
 from dataclasses import dataclass
 
-from skyline_lsp.protocol.profile import Profile, Sample
+from skyline_lsp.protocol.profile import Peaks, Profile, Sample
 
 PROTOCOL_VERSION = 1
 """Both sides must agree on it exactly: they come from the same installation."""
@@ -130,6 +130,8 @@ class RunSpec:
     """For a provider: the argument of `skyline_input_provider`; None leaves its default."""
     overrides: tuple[Override, ...] = ()
     measure: Measure = Measure()
+    peaks: Peaks | None = None
+    """The device's peaks where they are known already; else a profile measures them."""
     device: str | None = None
     """torch device type to report on; None means the current accelerator, else the CPU."""
     time_limit_s: float | None = None
@@ -152,6 +154,7 @@ class Stage(str, enum.Enum):
     TIMING = "timing"
     TRACING = "tracing"
     MEMORY = "memory"
+    CALIBRATING = "calibrating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

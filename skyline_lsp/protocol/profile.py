@@ -117,6 +117,14 @@ class CallNode:
     """Part of self_backward_ms spent running forward code again, under activation checkpointing."""
     label: str | None = None
     """A remark to show, such as that the line is a compiled region."""
+    self_flop: int = 0
+    """Floating-point operations, forward and backward, of products, convolutions, attention, recurrent layers."""
+    self_bytes_moved: int = 0
+    """What the operations read and write at least."""
+    self_operations: int = 0
+    """Operations given to the device."""
+    flop_type: str | None = None
+    """Data type of most of the FLOP, such as "float32"; None where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +144,29 @@ class LineCost:
     """Inclusive."""
     invocations: int
     label: str | None = None
+    recompute_ms: float = 0.0
+    """Part of self_backward_ms."""
+    self_flop: int = 0
+    flop: int = 0
+    """Inclusive."""
+    self_bytes_moved: int = 0
+    bytes_moved: int = 0
+    """Inclusive."""
+    self_operations: int = 0
+    flop_type: str | None = None
+    """Data type of the line's own FLOP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks:
+    """What a device was measured to reach at most."""
+
+    flop_per_second: dict[str, float]
+    """Data type, such as "float32" -> FLOP/s of large matrix products."""
+    bytes_per_second: float
+    """Reads and writes of a large copy."""
+    launch_ms: float
+    """What the smallest operation takes, back to back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +222,7 @@ class Profile:
     tree: tuple[CallNode, ...]
     parameters: tuple[ParameterCost, ...] = ()
     timeline: tuple[MemoryEvent, ...] = ()
+    peaks: Peaks | None = None
     slowdown: float = 1.0
     """Instrumented over plain iteration time: how much the tracer slowed the lines before they were scaled."""
     torch_version: str
@@ -211,43 +243,72 @@ def line_costs(tree: Sequence[CallNode]) -> tuple[LineCost, ...]:
     rows: dict[tuple[str, int], _Row] = {}
     for key, node in zip(keys, tree, strict=True):
         above = chains[node.parent] if node.parent >= 0 else frozenset()
-        chain = above if key in above else above | {key}
+        chain = above | {key}
         chains.append(chain)
-        own = rows.setdefault(key, _Row())
-        own.self_forward_ms += node.self_forward_ms
-        own.self_backward_ms += node.self_backward_ms
-        own.self_activation_bytes += node.self_activation_bytes
-        own.invocations += node.invocations
-        own.label = own.label or node.label
+        rows.setdefault(key, _Row()).add_own(node)
         for ancestor in chain:
-            row = rows[ancestor]
-            row.forward_ms += node.self_forward_ms
-            row.backward_ms += node.self_backward_ms
-            row.activation_bytes += node.self_activation_bytes
-    return tuple(
-        LineCost(
-            path=path,
-            line=line,
-            self_forward_ms=row.self_forward_ms,
-            self_backward_ms=row.self_backward_ms,
-            forward_ms=row.forward_ms,
-            backward_ms=row.backward_ms,
-            self_activation_bytes=row.self_activation_bytes,
-            activation_bytes=row.activation_bytes,
-            invocations=row.invocations,
-            label=row.label,
-        )
-        for (path, line), row in sorted(rows.items())
-    )
+            rows[ancestor].add_below(node)
+    return tuple(row.cost(path, line) for (path, line), row in sorted(rows.items()))
 
 
 @dataclass(slots=True)
 class _Row:
+    """Sums of one line."""
+
     self_forward_ms: float = 0.0
     self_backward_ms: float = 0.0
     forward_ms: float = 0.0
     backward_ms: float = 0.0
+    recompute_ms: float = 0.0
     self_activation_bytes: int = 0
     activation_bytes: int = 0
     invocations: int = 0
+    self_flop: int = 0
+    flop: int = 0
+    self_bytes_moved: int = 0
+    bytes_moved: int = 0
+    self_operations: int = 0
     label: str | None = None
+    largest_flop: int = 0
+    flop_type: str | None = None
+
+    def add_own(self, node: CallNode) -> None:
+        self.self_forward_ms += node.self_forward_ms
+        self.self_backward_ms += node.self_backward_ms
+        self.recompute_ms += node.recompute_ms
+        self.self_activation_bytes += node.self_activation_bytes
+        self.invocations += node.invocations
+        self.self_flop += node.self_flop
+        self.self_bytes_moved += node.self_bytes_moved
+        self.self_operations += node.self_operations
+        self.label = self.label or node.label
+        if node.self_flop > self.largest_flop:
+            self.largest_flop, self.flop_type = node.self_flop, node.flop_type
+
+    def add_below(self, node: CallNode) -> None:
+        self.forward_ms += node.self_forward_ms
+        self.backward_ms += node.self_backward_ms
+        self.activation_bytes += node.self_activation_bytes
+        self.flop += node.self_flop
+        self.bytes_moved += node.self_bytes_moved
+
+    def cost(self, path: str, line: int) -> LineCost:
+        return LineCost(
+            path=path,
+            line=line,
+            self_forward_ms=self.self_forward_ms,
+            self_backward_ms=self.self_backward_ms,
+            forward_ms=self.forward_ms,
+            backward_ms=self.backward_ms,
+            self_activation_bytes=self.self_activation_bytes,
+            activation_bytes=self.activation_bytes,
+            invocations=self.invocations,
+            label=self.label,
+            recompute_ms=self.recompute_ms,
+            self_flop=self.self_flop,
+            flop=self.flop,
+            self_bytes_moved=self.self_bytes_moved,
+            bytes_moved=self.bytes_moved,
+            self_operations=self.self_operations,
+            flop_type=self.flop_type,
+        )

@@ -3,7 +3,7 @@
 import platform
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from skyline_lsp.protocol import PhaseKind, RunSpec
 from skyline_lsp.worker.call_tree import ROOT, CallTree
 from skyline_lsp.worker.line_tracer import BACKWARD, FORWARD, RECOMPUTE, IterationTrace
 from skyline_lsp.worker.live_storages import Recording, StorageClass
+from skyline_lsp.worker.work import Work
 
 TIMELINE_POINTS = 2000
 """A memory time line is thinned to about this many points."""
@@ -51,6 +52,9 @@ class Measured:
     timing: Timing
     traces: Sequence[IterationTrace]
     recording: Recording | None
+    work: Mapping[int, Work]
+    """By tree node; empty while not counted."""
+    peaks: protocol.Peaks | None
     tree: CallTree
     parameters: Sequence[protocol.ParameterCost]
     files: dict[str, str]
@@ -111,6 +115,7 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         tree=tree,
         parameters=tuple(measured.parameters),
         timeline=_timeline(measured.recording),
+        peaks=measured.peaks,
         slowdown=traced_ms / run_time_ms if traced_ms and run_time_ms else 1.0,
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),
@@ -130,7 +135,7 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
         for node, count in trace.invocations.items():
             calls[node] += count / len(traces)
     saved, at_peak = _bytes_by_node(measured.recording)
-    kept = {node for node in (*times, *calls, *saved, *at_peak) if node != ROOT}
+    kept = {node for node in (*times, *calls, *saved, *at_peak, *measured.work) if node != ROOT}
     for node in tuple(kept):
         parent = tree.nodes[node].parent
         while parent != ROOT and parent not in kept:
@@ -142,6 +147,7 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
     for node in order:
         place = tree.nodes[node]
         spent = times[node]
+        work = measured.work.get(node) or Work()
         rows.append(
             protocol.CallNode(
                 parent=positions.get(place.parent, -1),
@@ -154,6 +160,10 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
                 peak_bytes=at_peak.get(node, 0),
                 invocations=round(calls[node]),
                 recompute_ms=spent[RECOMPUTE],
+                self_flop=sum(work.flop.values()),
+                self_bytes_moved=work.bytes_moved,
+                self_operations=work.operations,
+                flop_type=max(work.flop, key=lambda dtype: work.flop[dtype]) if work.flop else None,
             )
         )
     return tuple(rows)

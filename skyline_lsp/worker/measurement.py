@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -20,10 +21,12 @@ import torch
 from skyline_lsp import protocol
 from skyline_lsp.protocol import Goal, RunSpec, Stage
 from skyline_lsp.worker import assembly, self_test
+from skyline_lsp.worker.calibration import measure_peaks
 from skyline_lsp.worker.call_tree import CallTree
 from skyline_lsp.worker.device import Device, accelerator_kind, device_of
 from skyline_lsp.worker.line_tracer import IterationTrace, LineTracer
 from skyline_lsp.worker.live_storages import LiveStorages, Recording
+from skyline_lsp.worker.work import Work, WorkCounter
 
 MEDIAN_PRECISION = 0.02
 """Timing ends early when the median is known this well: half its notch, relative (McGill et al. 1978)."""
@@ -74,6 +77,8 @@ class Measurement:
         self._tree = CallTree()
         self._traces: list[IterationTrace] = []
         self._recording: Recording | None = None
+        self._work: dict[int, Work] = {}
+        self._peaks = spec.peaks
         self._gradient_bytes: dict[str, int] = {}
         self._files: dict[str, str] = {}
         self._frame: FrameType | None = None
@@ -149,6 +154,9 @@ class Measurement:
                 self._reporter.partial(self._profile())
         if goal is Goal.PROFILE or self._spec.measure.record_live_bytes or self._timing.allocator_peak_bytes is None:
             yield from self._record_memory()
+        if goal is Goal.PROFILE and self._peaks is None:
+            self._reporter.progress(Stage.CALIBRATING, "measuring what the device can do at most")
+            self._peaks = measure_peaks(self._the_device())
 
     def _warm_up(self) -> Iterator[None]:
         """Run until iterations stop getting quicker: caches, allocators and compilers settle in the first few."""
@@ -226,13 +234,18 @@ class Measurement:
             optimizers=_living(torch.optim.Optimizer),
             device=device.kind,
         )
+        counter = WorkCounter(tracer)
+        modes = ExitStack()
         storages.start()
+        modes.enter_context(counter)
         tracer.start(self._frame)
         try:
             yield
         finally:
             tracer.stop()
+            modes.close()
             recording = storages.stop()
+        self._work = dict(counter.by_node)
         self._recording = recording
         if not recording.hooked:
             self._warnings.append(
@@ -319,6 +332,8 @@ class Measurement:
             timing=self._timing,
             traces=self._traces,
             recording=self._recording,
+            work=self._work,
+            peaks=self._peaks,
             tree=self._tree,
             parameters=[
                 protocol.ParameterCost(
