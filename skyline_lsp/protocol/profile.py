@@ -202,6 +202,26 @@ class Sample:
     """Live bytes after each operation of the iteration, where recorded: input of the peak-memory law."""
 
 
+class RemarkKind(enum.Enum):
+    """What a remark is about; also its diagnostic code, by which it can be switched off."""
+
+    GRAPH_BREAK = "graph-break"
+    RECOMPILATION = "recompilation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """Something seen at a project line while the program ran."""
+
+    kind: RemarkKind
+    path: str
+    """Relative to the project's root, with forward slashes."""
+    line: int
+    """1-based."""
+    message: str
+    """For the user, one sentence, what was measured included."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Everything known about one training iteration."""
@@ -229,6 +249,7 @@ class Profile:
     python_version: str
     files: dict[str, str]
     """Project files that ran, relative to the root -> SHA-256 of their bytes, in hexadecimal."""
+    remarks: tuple[Remark, ...] = ()
     warnings: tuple[str, ...] = ()
     """Remarks on how far to trust the numbers, each a sentence."""
 

@@ -10,6 +10,7 @@ import torch
 
 from skyline_lsp import protocol
 from skyline_lsp.protocol import PhaseKind, RunSpec
+from skyline_lsp.worker import compilation
 from skyline_lsp.worker.call_tree import ROOT, CallTree
 from skyline_lsp.worker.line_tracer import BACKWARD, FORWARD, RECOMPUTE, IterationTrace
 from skyline_lsp.worker.live_storages import Recording, StorageClass
@@ -58,6 +59,7 @@ class Measured:
     tree: CallTree
     parameters: Sequence[protocol.ParameterCost]
     files: dict[str, str]
+    remarks: tuple[protocol.Remark, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -120,6 +122,7 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),
         files=measured.files,
+        remarks=measured.remarks,
         warnings=measured.warnings,
     )
 
@@ -160,6 +163,7 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
                 peak_bytes=at_peak.get(node, 0),
                 invocations=round(calls[node]),
                 recompute_ms=spent[RECOMPUTE],
+                label=_label(tree, node),
                 self_flop=sum(work.flop.values()),
                 self_bytes_moved=work.bytes_moved,
                 self_operations=work.operations,
@@ -167,6 +171,11 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
             )
         )
     return tuple(rows)
+
+
+def _label(tree: CallTree, node: int) -> str | None:
+    code = tree.codes[node]
+    return compilation.REGION_LABEL if code is not None and compilation.is_compiled(code) else None
 
 
 def _bytes_by_node(recording: Recording | None) -> tuple[dict[int, int], dict[int, int]]:

@@ -165,7 +165,9 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         if tensor.device.type != self._recording.device or tensor.layout is not torch.strided:
             return None
         try:
-            return tensor.untyped_storage()
+            storage = tensor.untyped_storage()
+            # A fake tensor names a device that its storage is not on.
+            return storage if storage.device.type == self._recording.device else None
         except (NotImplementedError, RuntimeError):
             # Tensor subclasses and functional wrappers may have no storage of their own.
             return None

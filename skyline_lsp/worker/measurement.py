@@ -20,7 +20,7 @@ import torch
 
 from skyline_lsp import protocol
 from skyline_lsp.protocol import Goal, RunSpec, Stage
-from skyline_lsp.worker import assembly, self_test
+from skyline_lsp.worker import assembly, compilation, self_test
 from skyline_lsp.worker.calibration import measure_peaks
 from skyline_lsp.worker.call_tree import CallTree
 from skyline_lsp.worker.device import Device, accelerator_kind, device_of
@@ -247,6 +247,11 @@ class Measurement:
             recording = storages.stop()
         self._work = dict(counter.by_node)
         self._recording = recording
+        if compilation.in_use():
+            self._warnings.append(
+                "Compiled code can't be watched operation by operation: memory, FLOP and bytes are those of the same "
+                "program uncompiled."
+            )
         if not recording.hooked:
             self._warnings.append(
                 "Parts under torch.func allow no watching of saved tensors: their activations are not counted."
@@ -344,6 +349,7 @@ class Measurement:
                 for name, parameter in self._parameters().items()
             ],
             files=self._files,
+            remarks=compilation.remarks(self._is_traced, self._project.relative),
             warnings=tuple(dict.fromkeys(self._warnings)),
         )
 
