@@ -1,0 +1,112 @@
+"""The project that a command works on: its root, files, settings, interpreter and program."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skyline_lsp.cli.failures import UsageError
+from skyline_lsp.protocol import Entry, EntryKind
+from skyline_lsp.server.interpreter import Interpreter, find_interpreter
+from skyline_lsp.server.project_files import ProjectFiles
+from skyline_lsp.server.settings import Reading, Settings, read_settings
+from skyline_lsp.source import EntryPoint, EntryPointKind, find_entry_point
+
+ROOT_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
+"""A folder that holds one of these is the root of a project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder and how its programs are run."""
+
+    root: str
+    """Absolute."""
+    files: ProjectFiles
+    reading: Reading
+    interpreter: Interpreter
+
+    @property
+    def settings(self) -> Settings:
+        """What the project's pyproject.toml sets, and the defaults."""
+        return self.reading.settings
+
+    def shown(self, path: str) -> str:
+        """A path for the user, as one would type it here."""
+        near = os.path.relpath(path)
+        return path if near.startswith(os.pardir + os.sep + os.pardir) else near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program of a project."""
+
+    project: Project
+    path: str
+    """Absolute."""
+    entry_point: EntryPoint | None
+    """None where nothing in the file says that it can be profiled; running it tells."""
+    arguments: tuple[str, ...]
+
+    @property
+    def entry(self) -> Entry:
+        """How the worker starts it."""
+        provider = self.entry_point is not None and self.entry_point.kind is EntryPointKind.PROVIDER
+        return Entry(
+            kind=EntryKind.PROVIDER if provider else EntryKind.SCRIPT, path=self.path, arguments=self.arguments
+        )
+
+
+def open_project(start: str, *, root: str | None, python: str | None) -> Project:
+    """The project that the folder `start` belongs to. Raises `UsageError`."""
+    if root is not None and not os.path.isdir(root):
+        raise UsageError(f"--root: {root} is not a folder")
+    folder = os.path.realpath(root) if root is not None else find_root(start)
+    files = ProjectFiles(folder)
+    reading = read_settings(pyproject=files.read(os.path.join(folder, "pyproject.toml")))
+    interpreter = find_interpreter(root=folder, setting=_python(python), near=start)
+    return Project(root=folder, files=files, reading=reading, interpreter=interpreter)
+
+
+def open_program(arguments: argparse.Namespace) -> Program:
+    """The program that a command line names. Raises `UsageError`."""
+    path = os.path.realpath(arguments.file)
+    if not os.path.isfile(path):
+        raise UsageError(f"{arguments.file}: there is no such file")
+    project = open_project(os.path.dirname(path), root=arguments.root, python=arguments.python)
+    if not project.files.holds(path):
+        raise UsageError(f"{arguments.file} is not below the root, {project.root}")
+    if project.interpreter.problem is not None:
+        raise UsageError(f"--python: {project.interpreter.path}: there is no such file")
+    data = project.files.read(path)
+    return Program(
+        project=project,
+        path=path,
+        entry_point=find_entry_point(path, data) if data is not None else None,
+        arguments=arguments.program_arguments,
+    )
+
+
+def find_root(start: str) -> str:
+    """The nearest folder from `start` up that is marked as a project's root; `start` itself where none is."""
+    start = os.path.realpath(start)
+    for folder in _upwards(start):
+        if any(os.path.exists(os.path.join(folder, mark)) for mark in ROOT_MARKS):
+            return folder
+    return start
+
+
+def _upwards(folder: str) -> Sequence[str]:
+    folders = [folder]
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    # A home folder kept under version control is no project.
+    home = os.path.realpath(os.path.expanduser("~"))
+    return folders[: folders.index(home)] if home in folders[1:] else folders
+
+
+def _python(given: str | None) -> str | None:
+    """`--python` is relative to where the command is given, the setting to the root."""
+    if given is None or os.path.basename(given) == given:
+        return given
+    return os.path.abspath(os.path.expanduser(given))
