@@ -105,6 +105,9 @@ class CallNode:
     """1-based."""
     function: str
     """Qualified name of the function the line is in; "<module>" at the top of a file."""
+    module: str | None = None
+    """For work of a module that library code called: its name and type. Path and line are then those of the project
+    line above it, whose own cost it is part of."""
     self_forward_ms: float = 0.0
     self_backward_ms: float = 0.0
     self_activation_bytes: int = 0

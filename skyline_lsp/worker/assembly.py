@@ -118,7 +118,7 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         parameters=tuple(measured.parameters),
         timeline=_timeline(measured.recording),
         peaks=measured.peaks,
-        slowdown=traced_ms / run_time_ms if traced_ms and run_time_ms else 1.0,
+        slowdown=_slowdown(measured),
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),
         files=measured.files,
@@ -157,6 +157,7 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
                 path=relative(place.filename),
                 line=place.line,
                 function=place.function,
+                module=place.module,
                 self_forward_ms=spent[FORWARD],
                 self_backward_ms=spent[BACKWARD] + spent[RECOMPUTE],
                 self_activation_bytes=saved.get(node, 0),
@@ -176,6 +177,12 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
 def _label(tree: CallTree, node: int) -> str | None:
     code = tree.codes[node]
     return compilation.REGION_LABEL if code is not None and compilation.is_compiled(code) else None
+
+
+def _slowdown(measured: Measured) -> float:
+    if not measured.traces or not measured.timing.times_ms:
+        return 1.0
+    return statistics.median(trace.wall_ns for trace in measured.traces) / 1e6 / measured.timing.median_ms
 
 
 def _bytes_by_node(recording: Recording | None) -> tuple[dict[int, int], dict[int, int]]:

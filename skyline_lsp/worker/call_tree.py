@@ -1,6 +1,6 @@
 """The tree of project lines by which execution reached a point. A node is a line in the context of its callers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 
 ROOT = 0
@@ -15,6 +15,8 @@ class PathNode:
     filename: str
     line: int
     function: str
+    module: str | None = None
+    """For work that library code gave to a module of its own: the module's name and type. The line is its caller's."""
 
 
 class CallTree:
@@ -25,6 +27,7 @@ class CallTree:
         self.codes: list[CodeType | None] = [None]
         """The code object each node's line is in; also keeps it alive, so that its id stays its own."""
         self._lines: dict[tuple[int, int], dict[int, int]] = {}
+        self._modules: dict[tuple[int, str], int] = {}
 
     def lines(self, parent: int, code: CodeType) -> dict[int, int]:
         """The nodes below `parent` in `code`: line -> node. A cache to read; `child` adds to it."""
@@ -39,6 +42,16 @@ class CallTree:
             name = getattr(code, "co_qualname", code.co_name)
             self.nodes.append(PathNode(parent, code.co_filename, line, name))
             self.codes.append(code)
+        return node
+
+    def module(self, parent: int, name: str) -> int:
+        """The node of a module that library code calls, below the line or the module `parent`."""
+        node = self._modules.get((parent, name))
+        if node is None:
+            node = self._modules[parent, name] = len(self.nodes)
+            self.nodes.append(replace(self.nodes[parent], parent=parent, module=name))
+            # No code object of its own: `caller_of` passes it by.
+            self.codes.append(None)
         return node
 
     def caller_of(self, node: int, code: CodeType) -> int | None:

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils._pytree import tree_iter
@@ -56,7 +56,9 @@ class IterationTrace:
     """What one traced iteration took."""
 
     total_ns: int = 0
-    """Without the tracer's own walks over the graph."""
+    """Without what the tracer itself took at its boundaries and on its walks over the graph."""
+    wall_ns: int = 0
+    """With it."""
     times_ns: dict[int, int] = field(default_factory=dict)
     """Key -> time."""
     phases_ns: dict[PhaseKind, int] = field(default_factory=dict)
@@ -65,6 +67,16 @@ class IterationTrace:
     backward_passes: int = 0
     input_shapes: tuple[tuple[int, ...], ...] | None = None
     """Shapes of the tensors given to the first module called; None where none was."""
+
+
+class ModuleNames(Protocol):
+    """What is known of modules."""
+
+    def construction(self, module: torch.nn.Module) -> tuple[CodeType, int] | None:
+        """The project's code and line that made the module; None where the library did."""
+
+    def name(self, module: torch.nn.Module) -> str:
+        """Its qualified name and type, for the user."""
 
 
 class _Record:
@@ -82,8 +94,15 @@ class _Record:
 class LineTracer:
     """Traces iterations of the thread that calls `start`; between `stop` and `start` it costs nothing."""
 
-    def __init__(self, is_project: Callable[[str], bool], device: Device, tree: CallTree | None = None) -> None:
+    def __init__(
+        self,
+        is_project: Callable[[str], bool],
+        device: Device,
+        tree: CallTree | None = None,
+        modules: ModuleNames | None = None,
+    ) -> None:
         self.tree = tree if tree is not None else CallTree()
+        self._modules = modules
         self._is_project = is_project
         self._device = device
         self._origins: dict[str, _Origin] = {}
@@ -109,7 +128,6 @@ class LineTracer:
         self._node_name = ""
         self._phases = _PhaseClock()
         self._module_depth = 0
-        self._excluded_ns = 0
         self._backward_passes = 0
         self._input_shapes: tuple[tuple[int, ...], ...] | None = None
 
@@ -167,11 +185,10 @@ class LineTracer:
         for frame in self._frames:
             frame.f_trace = None
         self._frames = []
-        times, total = dict(self._times), stopped - self._started - self._excluded_ns
-        if self._marks:
-            times, total = self._device_times()
+        times = self._device_times() if self._marks else dict(self._times)
         return IterationTrace(
-            total_ns=total,
+            total_ns=sum(times.values()),
+            wall_ns=stopped - self._started,
             times_ns=times,
             phases_ns=dict(self._phases.times_ns),
             invocations=dict(self._counts),
@@ -179,14 +196,14 @@ class LineTracer:
             input_shapes=self._input_shapes,
         )
 
-    def _device_times(self) -> tuple[dict[int, int], int]:
+    def _device_times(self) -> dict[int, int]:
         self._device.synchronize()
         times: dict[int, int] = defaultdict(int)
         for (key, start), (_, end) in zip(self._marks, self._marks[1:], strict=False):
             if key != _NOBODY:
                 times[key] += self._device.elapsed_ns(start, end)
         self._marks = []
-        return dict(times), sum(times.values())
+        return dict(times)
 
     # -- boundaries --------------------------------------------------------------------------------------------
 
@@ -231,7 +248,7 @@ class LineTracer:
         if origin is _Origin.LIBRARY:
             return None
         if origin is _Origin.WATCHED:
-            return self._enter_phase(frame)
+            return self._enter_library(frame)
         stack = self._stack
         if len(stack) == self._engine_depth:
             parent, kind = self._called_by_engine(code)
@@ -270,8 +287,7 @@ class LineTracer:
                 self._switch(self._engine_key)
             elif stack:
                 self._switch(4 * stack[-1].node + stack[-1].kind)
-            else:
-                self._switch(4 * ROOT)
+            # After the outermost function only its locals remain to be freed: that is its last line's.
         return self._on_line
 
     # -- backward ----------------------------------------------------------------------------------------------
@@ -309,7 +325,6 @@ class LineTracer:
         self._note_number(key >> 2)
         self._resume(key)
         self._phases.skip(self._since - started)
-        self._excluded_ns += self._since - started
 
     def _hook_graph(self, outputs: Iterable[Any], default: int) -> list[Any]:
         """Tell every node of the graph below `outputs` which tree node it belongs to. Returns handles to remove."""
@@ -349,30 +364,84 @@ class LineTracer:
 
     # -- phases ------------------------------------------------------------------------------------------------
 
-    def _enter_phase(self, frame: FrameType) -> Callable[..., Any] | None:
+    def _enter_library(self, frame: FrameType) -> Callable[..., Any] | None:
         kind = self._phase_of.get(id(frame.f_code))
         if kind is None or self._engine_depth is not None:
             return None
-        if kind is PhaseKind.FORWARD:
-            if self._module_depth or self.loading_data:
-                return None
-            self._module_depth = 1
-            names = frame.f_locals
-            if self._input_shapes is None:
-                self._input_shapes = _shapes((names.get("args"), names.get("kwargs")))
-            if type(names.get("self")).__module__ == "torch.nn.modules.loss":
-                kind = PhaseKind.LOSS
+        if kind is not PhaseKind.FORWARD:
+            return self._enter_phase(frame, kind)
+        if self.loading_data:
+            return None
+        if self._module_depth:
+            return self._enter_module(frame)
+        names = frame.f_locals
+        if self._input_shapes is None:
+            self._input_shapes = _shapes((names.get("args"), names.get("kwargs")))
+        loss = type(names.get("self")).__module__ == "torch.nn.modules.loss"
+        self._module_depth = 1
+        return self._enter_phase(frame, PhaseKind.LOSS if loss else PhaseKind.FORWARD)
+
+    def _enter_phase(self, frame: FrameType, kind: PhaseKind) -> Callable[..., Any]:
         self._phases.enter(kind, time.perf_counter_ns())
-        frame.f_trace_lines = False
 
-        def on_return(_: FrameType, event: str, __: Any) -> Callable[..., Any]:
-            if event == "return":
-                if kind in (PhaseKind.FORWARD, PhaseKind.LOSS):
-                    self._module_depth = 0
-                self._phases.leave(time.perf_counter_ns())
-            return on_return
+        def leave() -> None:
+            if kind in (PhaseKind.FORWARD, PhaseKind.LOSS):
+                self._module_depth = 0
+            self._phases.leave(time.perf_counter_ns())
 
-        return on_return
+        return _on_return(frame, leave)
+
+    def _enter_module(self, frame: FrameType) -> Callable[..., Any] | None:
+        """A module called within another. What library code calls gets a node: that of the line which constructed
+        the module where that is a child of a Sequential, else one that carries the module's name."""
+        caller = frame.f_back
+        if self._modules is None or caller is None or not self._stack:
+            return None
+        if self._origin(caller.f_code.co_filename) is _Origin.PROJECT:
+            return None
+        module = frame.f_locals.get("self")
+        if not isinstance(module, torch.nn.Module):
+            return None
+        above = self._stack[-1]
+        made = self._modules.construction(module) if caller.f_code is _SEQUENTIAL else None
+        if made is not None:
+            code, line = made
+            node = self.tree.child(above.node, code, line)
+            self._counts[node] += 1
+        elif self._origin(_forward_file(module)) is _Origin.PROJECT:
+            return None
+        else:
+            node = self.tree.module(above.node, self._modules.name(module))
+        self._stack.append(_Record(above.node, {}, node, above.kind))
+        self._switch(4 * node + above.kind)
+
+        def leave() -> None:
+            if self._stack:
+                self._stack.pop()
+            top = self._stack[-1] if self._stack else None
+            self._switch(4 * top.node + top.kind if top else 4 * ROOT)
+
+        return _on_return(frame, leave)
+
+
+_SEQUENTIAL = torch.nn.Sequential.forward.__code__
+
+
+def _forward_file(module: torch.nn.Module) -> str:
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+    return code.co_filename if code is not None else ""
+
+
+def _on_return(frame: FrameType, leave: Callable[[], None]) -> Callable[..., Any]:
+    """A local trace function that calls `leave` when `frame` ends, by an exception too, and cares for nothing else."""
+    frame.f_trace_lines = False
+
+    def trace(_: FrameType, event: str, __: Any) -> Callable[..., Any]:
+        if event == "return":
+            leave()
+        return trace
+
+    return trace
 
 
 def _shapes(values: Any) -> tuple[tuple[int, ...], ...]:

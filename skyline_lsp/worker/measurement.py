@@ -26,6 +26,7 @@ from skyline_lsp.worker.call_tree import CallTree
 from skyline_lsp.worker.device import Device, accelerator_kind, device_of
 from skyline_lsp.worker.line_tracer import IterationTrace, LineTracer
 from skyline_lsp.worker.live_storages import LiveStorages, Recording
+from skyline_lsp.worker.module_lines import Construction, ModuleLines
 from skyline_lsp.worker.work import Work, WorkCounter
 
 MEDIAN_PRECISION = 0.02
@@ -62,6 +63,7 @@ class Measurement:
     """The observer of one run. The program calls `begin` once, `boundary` after each iteration until told to stop."""
 
     def __init__(self, spec: RunSpec, project: ProjectFiles, reporter: Reporter) -> None:
+        """Make it before the user's code is loaded: it notes which line constructs which module."""
         self.batch_size: int | None = spec.batch_size
         """Samples in one batch; the workload sets it where it knows."""
         self.micro_batches = 1
@@ -75,6 +77,9 @@ class Measurement:
         self._device: Device | None = None
         self._timing = assembly.Timing([], None)
         self._tree = CallTree()
+        self._module_lines = ModuleLines(self._is_traced)
+        self._module_lines.install()
+        self._module_names: dict[int, str] = {}
         self._traces: list[IterationTrace] = []
         self._recording: Recording | None = None
         self._work: dict[int, Work] = {}
@@ -204,7 +209,7 @@ class Measurement:
 
     def _trace(self, iterations: int) -> Iterator[None]:
         device = self._the_device()
-        tracer = LineTracer(self._is_traced, device, self._tree)
+        tracer = LineTracer(self._is_traced, device, self._tree, self)
         long = bool(self._timing.times_ms) and self._timing.median_ms >= LONG_ITERATION_MS
         # The tracer's first iteration fills its tables, which costs time that later ones don't have.
         warm_ups = 0 if long or self._spec.goal is Goal.PROVE else 1
@@ -226,7 +231,7 @@ class Measurement:
     def _record_memory(self) -> Iterator[None]:
         device = self._the_device()
         self._reporter.progress(Stage.MEMORY, "recording memory")
-        tracer = LineTracer(self._is_traced, device, self._tree)
+        tracer = LineTracer(self._is_traced, device, self._tree, self)
         storages = LiveStorages(
             where=tracer,
             parameters=self._parameters().values(),
@@ -260,6 +265,17 @@ class Measurement:
             if parameter.grad is not None:
                 self._gradient_bytes[name] = parameter.grad.numel() * parameter.grad.element_size()
 
+    # -- what the tracer asks -----------------------------------------------------------------------------------
+
+    def construction(self, module: torch.nn.Module) -> Construction | None:
+        """The project's line that made `module`."""
+        return self._module_lines.of(module)
+
+    def name(self, module: torch.nn.Module) -> str:
+        """Its qualified name in the model, and its type."""
+        qualified = self._module_names.get(id(module))
+        return f"{qualified} ({type(module).__name__})" if qualified else type(module).__name__
+
     # -- what the program consists of ------------------------------------------------------------------------------
 
     def _is_traced(self, filename: str) -> bool:
@@ -273,6 +289,9 @@ class Measurement:
         for module in modules:
             if id(module) not in parts and id(module) not in known and any(True for _ in module.parameters()):
                 self._models.append(module)
+        for model in self._models:
+            for name, module in model.named_modules():
+                self._module_names.setdefault(id(module), name)
 
     def _parameters(self) -> dict[str, torch.nn.Parameter]:
         """Each parameter once. With several models the names start with the model's class."""

@@ -48,12 +48,12 @@ def profile_program(
     """Profile `program`, which defines `iteration()`, as the project's `step.py`."""
     path = folder / "step.py"
     path.write_text(textwrap.dedent(program), encoding="utf-8")
-    names: dict[str, Any] = {"__name__": "step", "__file__": str(path)}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
-    iteration: Callable[[], None] = names["iteration"]
     entry = protocol.Entry(kind=protocol.EntryKind.PROVIDER, path=str(path))
     spec = RunSpec(run_id=1, goal=Goal.PROFILE, entry=entry, batch_size=batch_size, measure=measure)
     measurement = Measurement(spec, Project(folder), reporter or Silent())
+    names: dict[str, Any] = {"__name__": "step", "__file__": str(path)}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    iteration: Callable[[], None] = names["iteration"]
     measurement.begin()
     while True:
         iteration()
