@@ -22,7 +22,7 @@ from skyline_lsp import __version__
 from skyline_lsp.cli.failures import DONE, FAILED, UsageError
 from skyline_lsp.cli.project import Project, open_project
 from skyline_lsp.cli.worker import client_for
-from skyline_lsp.features import format_bytes
+from skyline_lsp.features.units import format_bytes
 from skyline_lsp.protocol import Device, Entry, EntryKind, Goal, InitializeResult, Measure, RunSpec, to_json
 from skyline_lsp.server.cache import default_folder
 from skyline_lsp.server.worker_client import WorkerError

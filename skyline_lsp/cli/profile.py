@@ -17,10 +17,10 @@ from skyline_lsp.features import (
     annotated_lines,
     breakdown,
     files_by_cost,
-    format_percent,
     paragraph,
     snapshot,
 )
+from skyline_lsp.features.units import format_percent
 from skyline_lsp.protocol import Goal, Profile, RunResult, to_json
 from skyline_lsp.source import decode
 from skyline_lsp.terminal import Note, annotated_source, print_lines, standard_consoles

@@ -2,18 +2,14 @@
 
 import argparse
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skyline_lsp.cli.failures import UsageError
 from skyline_lsp.protocol import Entry, EntryKind
 from skyline_lsp.server.interpreter import Interpreter, find_interpreter
-from skyline_lsp.server.project_files import ProjectFiles
+from skyline_lsp.server.project_files import ProjectFiles, find_root
 from skyline_lsp.server.settings import Reading, Settings, read_settings
 from skyline_lsp.source import EntryPoint, EntryPointKind, find_entry_point
-
-ROOT_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
-"""A folder that holds one of these is the root of a project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +57,12 @@ def open_project(start: str, *, root: str | None, python: str | None) -> Project
     """The project that the folder `start` belongs to. Raises `UsageError`."""
     if root is not None and not os.path.isdir(root):
         raise UsageError(f"--root: {root} is not a folder")
-    folder = os.path.realpath(root) if root is not None else find_root(start)
+    folder = os.path.realpath(root) if root is not None else find_root(os.path.realpath(start))
     files = ProjectFiles(folder)
     reading = read_settings(pyproject=files.read(os.path.join(folder, "pyproject.toml")))
     interpreter = find_interpreter(root=folder, setting=_python(python), near=start)
+    if python is not None:
+        interpreter = replace(interpreter, reason="--python")
     return Project(root=folder, files=files, reading=reading, interpreter=interpreter)
 
 
@@ -85,24 +83,6 @@ def open_program(arguments: argparse.Namespace) -> Program:
         entry_point=find_entry_point(path, data) if data is not None else None,
         arguments=arguments.program_arguments,
     )
-
-
-def find_root(start: str) -> str:
-    """The nearest folder from `start` up that is marked as a project's root; `start` itself where none is."""
-    start = os.path.realpath(start)
-    for folder in _upwards(start):
-        if any(os.path.exists(os.path.join(folder, mark)) for mark in ROOT_MARKS):
-            return folder
-    return start
-
-
-def _upwards(folder: str) -> Sequence[str]:
-    folders = [folder]
-    while (above := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(above)
-    # A home folder kept under version control is no project.
-    home = os.path.realpath(os.path.expanduser("~"))
-    return folders[: folders.index(home)] if home in folders[1:] else folders
 
 
 def _python(given: str | None) -> str | None:

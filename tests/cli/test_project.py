@@ -1,10 +1,16 @@
-"""Which folder a program belongs to."""
+"""Which folder and which interpreter a program belongs to."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from skyline_lsp.cli.project import find_root
+from skyline_lsp.cli.project import open_project
+
+
+def check_root(start: Path, expected: Path, root: Path | None = None) -> None:
+    project = open_project(str(start), root=None if root is None else str(root), python=None)
+    assert Path(project.root) == expected
 
 
 @pytest.mark.parametrize("mark", [".git", "pyproject.toml", "setup.py"])
@@ -17,7 +23,7 @@ def test_the_root_is_the_nearest_marked_folder(tmp_path: Path, mark: str) -> Non
         (inner.parent / mark).mkdir()
     else:
         (inner.parent / mark).write_text("")
-    assert find_root(str(inner)) == str(inner.parent)
+    check_root(inner, inner.parent)
 
 
 def test_a_lone_folder_is_its_own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,5 +33,29 @@ def test_a_lone_folder_is_its_own_root(tmp_path: Path, monkeypatch: pytest.Monke
     (home / "work").mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
-    assert find_root(str(home / "work")) == str(home / "work")
-    assert find_root(str(home)) == str(home)
+    check_root(home / "work", home / "work")
+
+
+def test_the_user_may_say_which_folder(tmp_path: Path) -> None:
+    """`--root` counts, whatever is marked."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "pyproject.toml").write_text("")
+    check_root(tmp_path / "project", tmp_path, root=tmp_path)
+
+
+def test_the_user_may_say_which_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--python` is taken from where the command is given, not from the root."""
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "python").symlink_to(sys.executable)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "env")
+    interpreter = open_project(str(tmp_path / "project"), root=None, python="./python").interpreter
+    assert (interpreter.path, interpreter.reason) == (str(tmp_path / "env" / "python"), "--python")
+
+
+def test_settings_come_from_the_project(tmp_path: Path) -> None:
+    """`[tool.skyline]` counts on the command line too, except for what decides what is executed."""
+    (tmp_path / "pyproject.toml").write_text('[tool.skyline]\nhints.thresholdPercent = 5\npython = "evil"\n')
+    project = open_project(str(tmp_path), root=None, python=None)
+    assert project.settings.hints_threshold_percent == 5
+    assert project.interpreter.path != "evil"

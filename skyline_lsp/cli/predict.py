@@ -1,0 +1,152 @@
+"""`skyline-lsp predict FILE --batch-size N[,N...]`: what other batch sizes cost, from measuring a few."""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from skyline_lsp.cli.failures import DONE, CommandError
+from skyline_lsp.cli.project import Program, open_program
+from skyline_lsp.cli.worker import ProgramFailed, Runner, batch_size_site, spec_for, with_worker
+from skyline_lsp.features import Table
+from skyline_lsp.features.units import format_bytes, format_ms, format_range, format_rate
+from skyline_lsp.prediction import Estimate, Model, Prediction
+from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Profile, Sample
+from skyline_lsp.server import forecast
+from skyline_lsp.terminal import print_lines, printable, standard_consoles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured to predict from."""
+
+    profile: Profile
+    """At the batch size that the source has."""
+    samples: tuple[Sample, ...]
+    model: Model
+    problems: tuple[str, ...]
+    """What limits the trust in predictions, each a sentence."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, fit, predict; code 1 where a prediction can't be made."""
+    program = open_program(arguments)
+    if program.entry.kind is not EntryKind.PROVIDER:
+        batch_size_site(program)
+    measured = with_worker(program, lambda runner: _measure(runner, program), verbose=arguments.verbose)
+    memory_bytes = measured.profile.device.memory_bytes
+    predictions = [forecast.predict(measured.model, size, memory_bytes) for size in arguments.batch_size]
+    if arguments.json:
+        print(json.dumps(_json(measured, predictions), indent=2))
+    else:
+        _print(measured, predictions)
+    return DONE
+
+
+async def _measure(runner: Runner, program: Program) -> Measured:
+    began = time.monotonic()
+    result = await runner.run(spec_for(program, Goal.PROFILE))
+    if result.profile is None or result.sample is None or result.profile.batch_size is None:
+        raise CommandError("The batch size that the program runs with can't be told, so no other can be predicted.")
+    current = result.profile.batch_size
+    samples: tuple[Sample, ...] = (result.sample,)
+    too_large: int | None = None
+    problems: list[str] = []
+    while (size := forecast.next_batch_size(samples, current, too_large)) is not None:
+        if time.monotonic() - began > program.project.settings.prediction_budget_s:
+            problems.append("The time for measuring ran out: predictions rest on fewer batch sizes than they should.")
+            break
+        try:
+            sample = (await runner.run(spec_for(program, Goal.SAMPLE, size), label=f"batch size {size}")).sample
+        except ProgramFailed as failed:
+            if failed.failure.kind is not FailureKind.OUT_OF_MEMORY:
+                problems.append(f"The program does not run at batch size {size}: {failed.failure.message}")
+                break
+            too_large = size
+            continue
+        if sample is not None:
+            samples = (*samples, sample)
+    model = forecast.fit(samples)
+    return Measured(
+        profile=result.profile,
+        samples=samples,
+        model=model,
+        problems=tuple(dict.fromkeys([*problems, *model.problems])),
+    )
+
+
+def _json(measured: Measured, predictions: Sequence[Prediction]) -> dict[str, Any]:
+    return {
+        "batch_size": measured.profile.batch_size,
+        "samples": [
+            {
+                "batch_size": sample.batch_size,
+                "run_time_ms": sample.run_time_ms,
+                "spread_ms": sample.spread_ms,
+                "peak_bytes": sample.peak_bytes,
+            }
+            for sample in sorted(measured.samples, key=lambda sample: sample.batch_size)
+        ],
+        "predictions": [
+            {
+                "batch_size": prediction.batch_size,
+                **_interval("run_time_ms", prediction.run_time_ms),
+                **_interval("samples_per_second", prediction.samples_per_second),
+                **_interval("peak_bytes", prediction.peak_bytes),
+                "fits": prediction.fits,
+                "measured": prediction.measured,
+            }
+            for prediction in predictions
+        ],
+        "problems": list(measured.problems),
+    }
+
+
+def _interval(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    if estimate is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _print(measured: Measured, predictions: Sequence[Prediction]) -> None:
+    console, _ = standard_consoles()
+    now = measured.profile
+    rows = [
+        (
+            f"{now.batch_size} (now)",
+            format_ms(now.iteration.run_time_ms),
+            "",
+            format_rate(now.iteration.samples_per_second),
+            "",
+            format_bytes(now.iteration.peak_bytes),
+            "",
+            "yes",
+        ),
+        *(_row(prediction) for prediction in predictions),
+    ]
+    table = Table(
+        header=("batch size", "time", "90 % interval", "samples/s", "90 % interval", "peak", "90 % interval", "fits"),
+        rows=tuple(rows),
+    )
+    print_lines(console, [Text(line) for line in table.plain().split("\n")])
+    sizes = ", ".join(str(size) for size in sorted({sample.batch_size for sample in measured.samples}))
+    print_lines(console, [Text(), Text(f"Measured at batch sizes {sizes}.", style="dim")])
+    print_lines(console, [Text(f"note: {printable(problem)}", style="yellow") for problem in measured.problems])
+
+
+def _row(prediction: Prediction) -> tuple[str, ...]:
+    peak = prediction.peak_bytes
+    return (
+        str(prediction.batch_size) + (" (measured)" if prediction.measured else ""),
+        format_ms(prediction.run_time_ms.value),
+        format_range(prediction.run_time_ms.low, prediction.run_time_ms.high, format_ms),
+        format_rate(prediction.samples_per_second.value),
+        format_range(prediction.samples_per_second.low, prediction.samples_per_second.high, format_rate),
+        format_bytes(peak.value) if peak is not None else "unknown",
+        format_range(peak.low, peak.high, format_bytes) if peak is not None else "",
+        {True: "yes", False: "no", None: "unknown"}[prediction.fits],
+    )
