@@ -58,7 +58,9 @@ def edit_to(site: Site, batch_size: int) -> Edit | None:
 
 
 def size_to_measure(snapshot: Snapshot, site: Site) -> int | None:
-    """A batch size to ask a prediction of: the double, else the half, of the present one."""
+    """A batch size to ask a prediction of, so that a model comes of it; None where there is a model already."""
+    if snapshot.model is not None and snapshot.model.time is not None and not snapshot.outdated:
+        return None
     current = site.batch_size
     return next((size for size in (2 * current, current // 2) if edit_to(site, size) is not None), None)
 
@@ -179,7 +181,8 @@ def _measured_row(snapshot: Snapshot) -> tuple[str | Cell, ...] | None:
 
 
 def _row(snapshot: Snapshot, batch_size: int, prediction: Prediction, note: str) -> tuple[str | Cell, ...]:
-    fits = {True: "yes", False: "no", None: ""}[prediction.fits]
+    unknown = "maybe" if prediction.peak_bytes is not None and _capacity(snapshot) is not None else ""
+    fits = {True: "yes", False: "no", None: unknown}[prediction.fits]
     return (
         str(batch_size),
         _with_interval(prediction.run_time_ms, format_ms),

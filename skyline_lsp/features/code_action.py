@@ -49,10 +49,10 @@ def code_actions(snapshot: Snapshot, first_line: int, last_line: int) -> tuple[A
         actions += _edits(snapshot, site)
     if here or at_entry:
         actions += _predictions(snapshot, site)
-        if site is not None and not any(s == site for s in here):
-            actions.append(_go_to(snapshot, site))
     if here or at_entry or _belongs(snapshot):
-        actions += _runs(snapshot)
+        if snapshot.site is not None and snapshot.site not in here:
+            actions.append(_go_to(snapshot, snapshot.site))
+        actions += _runs(snapshot, fixing=bool(actions) and actions[0].kind is ActionKind.QUICK_FIX)
     if at_entry:
         choose = command("Choose what to profile", commands.CHOOSE_WORKLOAD)
         actions.append(Action(title=choose.title, kind=ActionKind.SOURCE, command=choose))
@@ -97,9 +97,8 @@ def _predictions(snapshot: Snapshot, site: Site | None) -> list[Action]:
         actions.append(Action(title=clear.title, kind=ActionKind.SOURCE, command=clear))
     size = size_to_measure(snapshot, site) if site is not None else None
     if size is not None and snapshot.state is not State.RUNNING:
-        title = "Predict other batch sizes" if snapshot.model is None else f"Predict batch size {size}"
-        predict = command(title, commands.PREDICT, path=snapshot.path, batchSize=size)
-        actions.append(Action(title=title, kind=ActionKind.SOURCE, command=predict))
+        predict = command("Predict other batch sizes", commands.PREDICT, path=snapshot.path, batchSize=size)
+        actions.append(Action(title=predict.title, kind=ActionKind.SOURCE, command=predict))
     return actions
 
 
@@ -109,13 +108,15 @@ def _go_to(snapshot: Snapshot, site: Site) -> Action:
     return Action(title=title, kind=ActionKind.SOURCE, command=show)
 
 
-def _runs(snapshot: Snapshot) -> list[Action]:
+def _runs(snapshot: Snapshot, fixing: bool) -> list[Action]:
+    """Commands about the run; where a fix is offered, "profile again" is among its actions."""
+    found: list[Command] = []
     if snapshot.state is State.RUNNING:
-        found = [command("Cancel profiling", commands.CANCEL, path=snapshot.path)]
-    else:
+        found.append(command("Cancel profiling", commands.CANCEL, path=snapshot.path))
+    elif not fixing:
         again = snapshot.profile is not None or snapshot.failure is not None
         title = "Profile this training step again" if again else "Profile this training step"
-        found = [command(title, commands.PROFILE, path=snapshot.path)]
+        found.append(command(title, commands.PROFILE, path=snapshot.path))
     if snapshot.profile is not None:
         found.append(command("Clear the profile", commands.CLEAR, path=snapshot.path))
     return [Action(title=item.title, kind=ActionKind.SOURCE, command=item) for item in found]
@@ -140,7 +141,7 @@ def _fixes(snapshot: Snapshot, diagnostic: Diagnostic) -> list[Action]:
         ]
         for choice in reversed(smaller):
             edit = edit_to(snapshot.site, choice.batch_size)
-            if edit is not None:
+            if edit is not None and (choice.prediction is None or choice.prediction.fits is not False):
                 actions.append(
                     Action(
                         title=_set_title(snapshot, snapshot.site, choice),

@@ -69,7 +69,10 @@ def _failed(snapshot: Snapshot) -> list[Command]:
     title = f"Profiling failed: {_first_sentence(failure.message)} (show)"
     if failure.frames:
         frame = failure.frames[-1]
-        return [command(title, commands.SHOW, failure.message, path=frame.path, line=frame.line), again]
+        return [
+            command(title, commands.SHOW, failure.message, path=frame.path, line=snapshot.line_of_frame(frame)),
+            again,
+        ]
     return [command(title, commands.STATUS, failure.message, path=snapshot.path), again]
 
 
@@ -113,7 +116,7 @@ def _batch_size(snapshot: Snapshot, site: Site) -> list[Command]:
                 site=where,
             )
         )
-    if snapshot.model is None and snapshot.profile is not None and snapshot.state is not State.RUNNING:
+    if snapshot.profile is not None and snapshot.state is not State.RUNNING:
         size = size_to_measure(snapshot, site)
         if size is not None:
             tooltip = "Measure a few batch sizes, and predict throughput and memory of the others from them"

@@ -6,10 +6,10 @@ Not every editor refreshes hints, but every editor shows diagnostics when they a
 import enum
 from dataclasses import dataclass
 
-from skyline_lsp.features.snapshot import Snapshot, State, absolute_path, relative_path
+from skyline_lsp.features.snapshot import Snapshot, State, absolute_path
 from skyline_lsp.features.summary import headline_parts, hottest_lines
 from skyline_lsp.features.units import format_percent
-from skyline_lsp.protocol import Failure, FailureKind, Frame, Profile
+from skyline_lsp.protocol import Failure, FailureKind, Profile
 from skyline_lsp.source import EntryPoint, Providers
 
 SUMMARY = "profile"
@@ -71,7 +71,7 @@ def _failure(snapshot: Snapshot, failure: Failure) -> list[Diagnostic]:
     """One error where it happened, and in the profiled file, where that is another one, a pointer to it."""
     message = failure.message.strip() or "Profiling failed."
     related = tuple(
-        Related(path=frame.path, line=_line_now(snapshot, frame), message=f"called from {frame.function}")
+        Related(path=frame.path, line=snapshot.line_of_frame(frame), message=f"called from {frame.function}")
         for frame in reversed(failure.frames[:-1])
     )
     if not failure.frames:
@@ -80,15 +80,21 @@ def _failure(snapshot: Snapshot, failure: Failure) -> list[Diagnostic]:
     last = failure.frames[-1]
     found = [
         _at(
-            snapshot, last.path, _line_now(snapshot, last), Severity.ERROR, failure.kind.value, message, related=related
+            snapshot,
+            last.path,
+            snapshot.line_of_frame(last),
+            Severity.ERROR,
+            failure.kind.value,
+            message,
+            related=related,
         )
     ]
     entry = snapshot.entry
     if entry is not None and entry.path != last.path:
         frame = next((frame for frame in reversed(failure.frames) if frame.path == entry.path), None)
-        line = _line_now(snapshot, frame) if frame is not None else entry.line
-        where = Related(path=last.path, line=_line_now(snapshot, last), message=f"it failed in {last.function}")
-        text = f"Profiling failed below this line, in {_shown(snapshot, last)}: {message}"
+        line = snapshot.line_of_frame(frame) if frame is not None else entry.line
+        where = Related(path=last.path, line=snapshot.line_of_frame(last), message=f"it failed in {last.function}")
+        text = f"Profiling failed below this line, in {snapshot.relative(last.path)}:{last.line}: {message}"
         code = failure.kind.value
         found.append(_at(snapshot, entry.path, line, Severity.INFORMATION, code, text, related=(where,)))
     return found
@@ -154,25 +160,6 @@ def _fallback(snapshot: Snapshot) -> tuple[str, int]:
     if snapshot.entry is not None:
         return snapshot.entry.path, snapshot.entry.line
     return snapshot.path, 1
-
-
-def _line_now(snapshot: Snapshot, frame: Frame) -> int:
-    """Where a frame's line is. One that was edited keeps its diagnostic: the user is at work on the failure there."""
-    line = max(1, frame.line)
-    moved = snapshot.failure_line_of
-    if frame.path != snapshot.path:
-        return line
-    if moved is not None and line not in moved:
-        # It keeps its distance from the last line above it that is still there.
-        above = max((before for before in moved if before < line), default=None)
-        line = moved[above] + line - above if above is not None else line
-    elif moved is not None:
-        line = moved[line]
-    return max(1, min(line, snapshot.line_count))
-
-
-def _shown(snapshot: Snapshot, frame: Frame) -> str:
-    return f"{relative_path(frame.path, snapshot.root)}:{frame.line}"
 
 
 def _at(

@@ -52,7 +52,8 @@ def hover(snapshot: Snapshot, line: int, column: int) -> Hover | None:
         parts.append(_cost(snapshot, snapshot.profile, cost, line))
     if pointed is None and sites:
         parts.append(_batch_size(snapshot, sites[0]))
-    if line in snapshot.entry_lines():
+    entry_lines = snapshot.entry_lines()
+    if line in entry_lines[:1] or (line in entry_lines and not sites):
         parts.append(_whole(snapshot))
     if not parts:
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from skyline_lsp.prediction import Model, Prediction
-from skyline_lsp.protocol import Failure, LineCost, Profile
+from skyline_lsp.protocol import Failure, Frame, LineCost, Profile
 from skyline_lsp.source import EntryPoint, Site, SourceText
 
 _WINDOWS = re.compile(r"(?:[A-Za-z]:)?[\\/]{2}|[A-Za-z]:[\\/]")
@@ -269,6 +269,20 @@ class Snapshot:
         if site is not None and site.batch_size > 0:
             return site.batch_size
         return self.profile.batch_size if self.profile is not None else None
+
+    def line_of_frame(self, frame: Frame) -> int:
+        """Where the line of a failure's frame is now, as far as is known."""
+        line = max(1, frame.line)
+        moved = self.failure_line_of
+        if frame.path != self.path:
+            return line
+        if moved is not None and line not in moved:
+            # An edited line keeps its distance from the last line above it that is still there.
+            above = max((before for before in moved if before < line), default=None)
+            line = moved[above] + line - above if above is not None else line
+        elif moved is not None:
+            line = moved[line]
+        return max(1, min(line, self.line_count))
 
     def entry_lines(self) -> tuple[int, ...]:
         """Lines of this file that stand for the workload as a whole, the one for a lens first; empty elsewhere."""

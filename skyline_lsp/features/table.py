@@ -20,22 +20,27 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text under a header; the first column is aligned left, the others right."""
+    """Rows of text under a header. The first column and those without a name are aligned left, the others right."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str | Cell, ...], ...]
 
+    def left(self) -> tuple[bool, ...]:
+        """Whether each column is aligned left: names and remarks are, numbers are not."""
+        return tuple(i == 0 or not name for i, name in enumerate(self.header))
+
     def plain(self, indent: str = "") -> str:
         """Columns held apart by two spaces."""
         grid = [[_plain(cell) for cell in row] for row in (self.header, *self.rows)]
-        return "\n".join((indent + line).rstrip() for line in _align(grid, "  "))
+        return "\n".join((indent + line).rstrip() for line in _align(grid, self.left(), "  "))
 
     def markdown(self) -> str:
         """A pipe table."""
         grid = [[_markdown(cell) for cell in row] for row in (self.header, *self.rows)]
         widths = [max(3, *(len(row[i]) for row in grid)) for i in range(len(self.header))]
-        rule = [("-" * width if i == 0 else "-" * (width - 1) + ":") for i, width in enumerate(widths)]
-        padded = _align([*grid[:1], rule, *grid[1:]], " | ")
+        left = self.left()
+        rule = ["-" * width if left[i] else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+        padded = _align([*grid[:1], rule, *grid[1:]], left, " | ")
         return "\n".join(f"| {line} |" for line in padded)
 
 
@@ -72,11 +77,11 @@ def _markdown(cell: str | Cell) -> str:
     return cell.markdown.replace("\\|", "|").replace("|", "\\|") if isinstance(cell, Cell) else escape(cell)
 
 
-def _align(grid: list[list[str]], between: str) -> list[str]:
+def _align(grid: list[list[str]], left: tuple[bool, ...], between: str) -> list[str]:
     widths = [max(len(row[i]) for row in grid) for i in range(len(grid[0]))]
     return [
         between.join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if left[i] else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in grid

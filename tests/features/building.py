@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from skyline_lsp.features import Snapshot, snapshot
-from skyline_lsp.prediction import Estimate, Prediction
-from skyline_lsp.protocol import CallNode, Device, Iteration, Memory, Profile, Workload, line_costs
+from skyline_lsp.prediction import Estimate, Model, Prediction, fit
+from skyline_lsp.protocol import CallNode, Device, Iteration, Memory, Profile, Sample, Workload, line_costs
 from skyline_lsp.source import decode, find_entry_point, find_sites
 
 ROOT = "/project"
@@ -154,3 +154,47 @@ def prediction_of(
 def around(value: float) -> Estimate:
     """An estimate with 10 % on either side."""
     return Estimate(value=value, low=0.9 * value, high=1.1 * value)
+
+
+PROVIDERS = """\
+import torch
+
+def skyline_model_provider():
+    return Net()
+
+def skyline_input_provider(batch_size=16):
+    return (torch.randn(batch_size, 3),)
+
+def skyline_iteration_provider(model):
+    def iteration(x):
+        loss = model(x).sum()
+        loss.backward()
+    return iteration
+"""
+"""A provider file at /project/train.py: the batch size at line 6, the entry at line 9, the step at 11 and 12."""
+
+STEP = """
+train.py:11 iteration 0.4 0.1
+  net.py:6 Net.forward 1.2 2.4 saved=98MiB x16 peak=98MiB
+    conv.py:20 Conv.forward 9 12 saved=300MiB x32 peak=250MiB recompute=2
+    conv.py:21 Conv.forward 3 2 saved=30MiB x32
+  net.py:7 Net.forward 5 8 saved=10MiB
+train.py:12 iteration 0 0.5
+"""
+"""What a step of `PROVIDERS` costs."""
+
+
+def model_of(*batch_sizes: int) -> Model:
+    """A model of samples on a line: 20 ms + 5 ms and 0.4 GiB + 0.0375 GiB a sample."""
+    return fit(
+        [
+            Sample(
+                batch_size=size,
+                run_time_ms=20 + 5 * size,
+                spread_ms=2,
+                iterations=10,
+                peak_bytes=round((0.4 + 0.0375 * size) * GIB),
+            )
+            for size in batch_sizes
+        ]
+    )

@@ -4,18 +4,7 @@ from typing import Any
 
 from skyline_lsp.features import Diagnostic, Options, Preview, Severity, State, diagnostics
 from skyline_lsp.protocol import Failure, FailureKind, Frame
-from tests.features.building import prediction_of, profile_of, snapshot_of
-
-PROVIDERS = """
-def skyline_model_provider():
-    return Net()
-
-def skyline_input_provider(batch_size=16):
-    return (torch.randn(batch_size, 3),)
-
-def skyline_iteration_provider(model):
-    return step
-"""
+from tests.features.building import PROVIDERS, prediction_of, profile_of, snapshot_of
 
 FAILURE = Failure(
     kind=FailureKind.EXCEPTION,
@@ -53,16 +42,16 @@ def test_failure_in_the_profiled_file_is_said_once() -> None:
     failure = Failure(
         kind=FailureKind.BAD_PROVIDER,
         message="`batch_size` has no default",
-        frames=(Frame(path="/project/train.py", line=3, function="skyline_model_provider"),),
+        frames=(Frame(path="/project/train.py", line=4, function="skyline_model_provider"),),
     )
     (error,) = failed(failure)
-    assert (error.line, error.column, error.end_column) == (3, 4, 16)
+    assert (error.line, error.column, error.end_column) == (4, 4, 16)
 
 
 def test_failure_without_a_line_is_at_the_entry() -> None:
     """A failure that no line of the project caused stands where the profile would."""
     (error,) = failed(Failure(kind=FailureKind.CRASHED, message="the process died: SIGABRT"))
-    assert (error.path, error.line) == ("/project/train.py", 8)
+    assert (error.path, error.line) == ("/project/train.py", 9)
 
 
 def test_failure_follows_its_line() -> None:
@@ -103,7 +92,7 @@ def test_summary_is_at_the_entry() -> None:
     """A finished profile says its figures and its hottest lines in a diagnostic, which every editor shows."""
     profile = profile_of("train.py:9 step 1 2\n  lib/net.py:40 forward 30 42\n  lib/net.py:41 forward 0.1 0")
     (summary,) = diagnostics(snapshot_of(PROVIDERS, state=State.READY, profile=profile))
-    assert (summary.path, summary.line, summary.severity) == ("/project/train.py", 8, Severity.INFORMATION)
+    assert (summary.path, summary.line, summary.severity) == ("/project/train.py", 9, Severity.INFORMATION)
     assert summary.message == (
         "100 ms/iteration (+-2), 160 samples/s, peak 1 GiB of 8 GiB (12 %); "
         "hottest lines: lib/net.py:40 72 %, train.py:9 3 %"
