@@ -1,0 +1,16 @@
+// Bundles the extension into one file. `vscode` is provided by the editor.
+import { build } from "esbuild";
+
+await build({
+  entryPoints: ["src/extension.ts"],
+  outfile: "dist/extension.js",
+  bundle: true,
+  platform: "node",
+  format: "cjs",
+  target: "node20",
+  external: ["vscode"],
+  minify: true,
+  sourcemap: false,
+  legalComments: "linked",
+  logLevel: "warning",
+});

@@ -1,0 +1,74 @@
+/** The interactive panel beside the code: the server's loopback page inside a webview. */
+
+import { commands, env, Uri, ViewColumn, window, type Disposable, type WebviewPanel } from "vscode";
+
+import { tell, type Server } from "./server";
+
+export class Panel implements Disposable {
+  private view: WebviewPanel | undefined;
+  private readonly subscriptions: Disposable[];
+
+  constructor(private readonly server: Server) {
+    this.subscriptions = [
+      commands.registerCommand("skyline.openPanel", () => this.open()),
+      // A new server serves the page under a new address.
+      server.onDidStartOrStop(() => {
+        if (this.view && server.isRunning) {
+          void this.load(this.view);
+        }
+      }),
+    ];
+  }
+
+  dispose(): void {
+    this.view?.dispose();
+    this.subscriptions.forEach((item) => item.dispose());
+  }
+
+  private async open(): Promise<void> {
+    if (this.view) {
+      this.view.reveal(undefined, true);
+      return;
+    }
+    const view = window.createWebviewPanel(
+      "skyline.panel",
+      "Skyline",
+      { viewColumn: ViewColumn.Beside, preserveFocus: true },
+      { enableScripts: true, retainContextWhenHidden: true },
+    );
+    this.view = view;
+    view.onDidDispose(() => (this.view = undefined));
+    if (!(await this.load(view))) {
+      view.dispose();
+    }
+  }
+
+  private async load(view: WebviewPanel): Promise<boolean> {
+    const document = window.activeTextEditor?.document.uri ?? window.visibleTextEditors[0]?.document.uri;
+    const argument = document?.scheme === "file" ? { uri: document.toString(), show: false } : { show: false };
+    const panel = await tell(this.server.ask<{ url: string }>("skyline.openPanel", argument));
+    if (!panel) {
+      return false;
+    }
+    // Where the server runs on another machine, this makes the editor forward the port.
+    view.webview.html = page(await env.asExternalUri(Uri.parse(panel.url)));
+    return true;
+  }
+}
+
+/** Nothing but a frame: what is in it comes from the server, and only that origin is let in. */
+function page(address: Uri): string {
+  const origin = `${address.scheme}://${address.authority}`;
+  // The token in the query must arrive as it is.
+  const source = address.toString(true).replace(/&/g, "&amp;").replace(/"/g, "&quot;");
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; frame-src ${origin}; style-src 'unsafe-inline';">
+<title>Skyline</title>
+<style>html, body, iframe { margin: 0; padding: 0; width: 100%; height: 100vh; border: 0; display: block; }</style>
+</head>
+<body><iframe src="${source}" title="Skyline"></iframe></body>
+</html>`;
+}
