@@ -64,6 +64,7 @@ def diagnostics(snapshot: Snapshot) -> tuple[Diagnostic, ...]:
         found += _missing_providers(snapshot, snapshot.entry)
     if snapshot.profile is not None and snapshot.state in (State.READY, State.STALE):
         found += _summary(snapshot, snapshot.profile)
+        found += _remarks(snapshot, snapshot.profile)
     return tuple(found)
 
 
@@ -140,6 +141,19 @@ def _summary(snapshot: Snapshot, profile: Profile) -> list[Diagnostic]:
             message = f"Before the last changes: {message}"
         found.append(_at(snapshot, path, line, Severity.INFORMATION, SUMMARY, message))
     found += [_at(snapshot, path, line, Severity.HINT, REMARK, warning) for warning in profile.warnings]
+    return found
+
+
+def _remarks(snapshot: Snapshot, profile: Profile) -> list[Diagnostic]:
+    """What was seen at lines of the project; in this file, lines that were edited since have none."""
+    found = []
+    for remark in profile.remarks:
+        line: int | None = remark.line
+        if remark.path == snapshot.relative_path and snapshot.line_of is not None:
+            line = snapshot.line_of.get(remark.line)
+        if line is not None:
+            path = absolute_path(remark.path, snapshot.root)
+            found.append(_at(snapshot, path, line, Severity.INFORMATION, remark.kind.value, remark.message))
     return found
 
 

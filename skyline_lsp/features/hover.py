@@ -10,7 +10,7 @@ from skyline_lsp.features.batch_sizes import batch_size_table, literal_at, model
 from skyline_lsp.features.cost import Scale, ShownCost, percent, scale_for, shown_cost
 from skyline_lsp.features.document import Block, Paragraph, Rule, bullets, heading, markdown, paragraph, plain
 from skyline_lsp.features.place import place
-from skyline_lsp.features.snapshot import LineDetail, RelatedLine, Snapshot, State
+from skyline_lsp.features.snapshot import InnerModules, LineDetail, RelatedLine, Snapshot, State
 from skyline_lsp.features.summary import breakdown
 from skyline_lsp.features.summary import paragraph as summary_paragraph
 from skyline_lsp.features.table import Cell, Table, code, escape
@@ -82,6 +82,8 @@ def _cost(snapshot: Snapshot, profile: Profile, measured: LineCost, line: int) -
         blocks.append(paragraph(" ".join(remarks)))
     if measured.label:
         blocks.append(paragraph(_sentence(measured.label)))
+    if detail.modules:
+        blocks.append(_modules_table(detail.modules, scale))
     if detail.calls:
         blocks.append(_related_table(snapshot, "calls", detail.calls, scale))
     if len(detail.callers) > 1:
@@ -169,6 +171,28 @@ def _related_table(snapshot: Snapshot, title: str, related: Sequence[RelatedLine
             )
         )
     return Table(header=(title, "forward", "backward", "time", "share", "saved", "runs"), rows=tuple(rows))
+
+
+def _modules_table(modules: Sequence[InnerModules], scale: Scale) -> Table:
+    def row(name: str | Cell, of: Sequence[InnerModules]) -> tuple[str | Cell, ...]:
+        forward_ms = sum(module.self_forward_ms for module in of) * scale.time
+        backward_ms = sum(module.self_backward_ms for module in of) * scale.time
+        return (
+            name,
+            format_ms(forward_ms),
+            format_ms(backward_ms),
+            format_ms(forward_ms + backward_ms),
+            format_percent(percent(forward_ms + backward_ms, scale.run_time_ms)),
+            _bytes(sum(module.self_activation_bytes for module in of) * scale.activations),
+            f"x{of[0].modules}" if len(of) == 1 and of[0].modules > 1 else "",
+        )
+
+    rows = [row(Cell(plain=module.name, markdown=code(module.name)), [module]) for module in modules[:_MOST_RELATED]]
+    rest = modules[_MOST_RELATED:]
+    if rest:
+        rows.append(row(f"{len(rest)} more", rest))
+    header = ("of this line itself", "forward", "backward", "time", "share", "saved", "modules")
+    return Table(header=header, rows=tuple(rows))
 
 
 def _footer(snapshot: Snapshot, profile: Profile, measured: LineCost, line: int) -> Paragraph:

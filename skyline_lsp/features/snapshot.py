@@ -13,6 +13,8 @@ from skyline_lsp.prediction import Model, Prediction
 from skyline_lsp.protocol import Failure, Frame, LineCost, Profile
 from skyline_lsp.source import EntryPoint, Site, SourceText
 
+_NUMBER = re.compile(r"(?<![^.])\d+(?![^. ])")
+"""A number that is a whole part of a module's name, such as a layer's."""
 _WINDOWS = re.compile(r"(?:[A-Za-z]:)?[\\/]{2}|[A-Za-z]:[\\/]")
 
 
@@ -65,6 +67,18 @@ class RelatedLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InnerModules:
+    """Modules of library code that a line runs, those whose names differ in numbers only taken together."""
+
+    name: str
+    """Qualified name and type, "*" for a number that differs."""
+    modules: int
+    self_forward_ms: float
+    self_backward_ms: float
+    self_activation_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineDetail:
     """What the call tree says of a line beyond its `LineCost`."""
 
@@ -74,6 +88,8 @@ class LineDetail:
     """The costliest first."""
     callers: tuple[RelatedLine, ...]
     """Lines that call it, with what of its inclusive cost each causes, the costliest first."""
+    modules: tuple[InnerModules, ...]
+    """What of the line's own cost is whose, the costliest first."""
     paths: int
     """Over how many call paths it is reached."""
     self_peak_bytes: int
@@ -130,7 +146,8 @@ class Index:
             functions=tuple(dict.fromkeys(tree[i].function for i in nodes)),
             calls=self._related(calls, {key: tree[of[0]].function for key, of in calls.items()}),
             callers=self._related(callers, {key: tree[tree[of[0]].parent].function for key, of in callers.items()}),
-            paths=len(nodes),
+            modules=self._modules(nodes),
+            paths=sum(tree[i].module is None for i in nodes),
             self_peak_bytes=sum(tree[i].peak_bytes for i in nodes),
             peak_bytes=sum(self._inclusive[i].peak_bytes for i in outermost),
             recompute_ms=sum(self._inclusive[i].recompute_ms for i in outermost),
@@ -169,6 +186,28 @@ class Index:
             if parent >= 0:
                 rows[parent].add(rows[i])
         return rows
+
+    def _modules(self, nodes: Sequence[int]) -> tuple[InnerModules, ...]:
+        tree = self.profile.tree
+        groups: dict[str, dict[str, list[int]]] = {}
+        for i in nodes:
+            name = tree[i].module
+            if name is not None:
+                groups.setdefault(_NUMBER.sub("*", name), {}).setdefault(name, []).append(i)
+        rows = []
+        for pattern, by_name in groups.items():
+            members = [tree[i] for of_name in by_name.values() for i in of_name]
+            rows.append(
+                InnerModules(
+                    name=pattern if len(by_name) > 1 else next(iter(by_name)),
+                    modules=len(by_name),
+                    self_forward_ms=sum(node.self_forward_ms for node in members),
+                    self_backward_ms=sum(node.self_backward_ms for node in members),
+                    self_activation_bytes=sum(node.self_activation_bytes for node in members),
+                )
+            )
+        rows = [row for row in rows if row.self_forward_ms or row.self_backward_ms or row.self_activation_bytes]
+        return tuple(sorted(rows, key=lambda r: (-(r.self_forward_ms + r.self_backward_ms), r.name)))
 
     def _is_below(self, i: int, key: tuple[str, int]) -> bool:
         tree = self.profile.tree
@@ -228,6 +267,8 @@ class Snapshot:
     """Whether the source has changed since `profile` was measured."""
     relative_path: str
     """`path` as a profile names it."""
+    line_of: Mapping[int, int] | None
+    """Line of this file when it was profiled -> line now; None where nothing moved."""
     costs: Mapping[int, LineCost]
     """Line of the file as it is now -> what it cost, in the order of lines; edited lines are absent."""
     entry: EntryPoint | None
@@ -338,6 +379,7 @@ def snapshot(
         index=index,
         outdated=state is State.STALE if outdated is None else outdated,
         relative_path=relative,
+        line_of=line_of,
         costs=_placed(costs, line_of, len(source.lines)),
         entry=entry,
         sites=tuple(sites),

@@ -36,9 +36,10 @@ class OpenFiles:
 
 
 def tree_of(drawing: str) -> tuple[CallNode, ...]:
-    """A call tree from lines `path:line function forward backward [saved=SIZE] [xN] [recompute=MS] [peak=SIZE]`.
+    """A call tree from lines of `path:line function forward backward` and words such as `x16` and `saved=2MiB`.
 
-    Times and sizes are self; deeper indentation is below the nearest line that is indented less.
+    Times and sizes are self; deeper indentation is below the nearest line that is indented less; in texts, underscores
+    stand for spaces.
     """
     nodes: list[CallNode] = []
     open_rows: list[tuple[int, int]] = []
@@ -60,8 +61,8 @@ def tree_of(drawing: str) -> tuple[CallNode, ...]:
                 fields["peak_bytes"] = size_of(value)
             elif name == "recompute":
                 fields["recompute_ms"] = float(value)
-            elif name == "label":
-                fields["label"] = value
+            elif name in ("label", "module"):
+                fields[name] = value.replace("_", " ")
             else:
                 raise AssertionError(f"not known in a row of a call tree: {word!r}")
         nodes.append(

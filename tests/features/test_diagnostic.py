@@ -3,7 +3,7 @@
 from typing import Any
 
 from skyline_lsp.features import Diagnostic, Options, Preview, Severity, State, diagnostics
-from skyline_lsp.protocol import Failure, FailureKind, Frame
+from skyline_lsp.protocol import Failure, FailureKind, Frame, Remark, RemarkKind
 from tests.features.building import PROVIDERS, prediction_of, profile_of, snapshot_of
 
 FAILURE = Failure(
@@ -128,6 +128,28 @@ def test_remarks_are_hints() -> None:
         snapshot_of(PROVIDERS, state=State.READY, profile=profile, options=Options(summary_diagnostic=False))
     )
     assert [(item.severity, item.message) for item in found] == [(Severity.HINT, "The times vary by 40 %.")]
+
+
+def test_remarks_on_lines_are_at_their_lines() -> None:
+    """What was seen at a line is said there, moves with it, and goes when the line is edited."""
+    remarks = (
+        Remark(kind=RemarkKind.GRAPH_BREAK, path="train.py", line=11, message="The graph breaks here."),
+        Remark(kind=RemarkKind.RECOMPILATION, path="train.py", line=12, message="Compiled again."),
+        Remark(kind=RemarkKind.GRAPH_BREAK, path="lib/net.py", line=3, message="And here."),
+    )
+    found = diagnostics(
+        snapshot_of(
+            PROVIDERS,
+            state=State.STALE,
+            profile=profile_of("train.py:11 step 1 2", remarks=remarks),
+            line_of={11: 13},
+            options=Options(summary_diagnostic=False),
+        )
+    )
+    assert [(item.path, item.line, item.severity.value, item.code) for item in found] == [
+        ("/project/train.py", 13, "information", "graph-break"),
+        ("/project/lib/net.py", 3, "information", "graph-break"),
+    ]
 
 
 def test_nothing_to_say() -> None:

@@ -110,10 +110,28 @@ train.py:12 iteration 0 0
 
 
 def test_label_is_told() -> None:
-    """A remark of the profiler on a line, such as that it is compiled, reaches the reader as written."""
+    """A remark of the profiler on a line, such as that it is compiled, is a sentence of the hover."""
     shown = hover_of(12, profile=profile_of("train.py:12 iteration 1 0 label=compiled_region"))
-    assert "compiled_region." in shown.plain
-    assert "compiled\\_region." in shown.markdown
+    assert "\nCompiled region.\n" in shown.plain
+
+
+def test_inner_modules_are_told() -> None:
+    """Where library code runs modules, the line's own cost is told by module, equal layers together."""
+    shown = hover_of(
+        11,
+        profile=profile_of("""
+train.py:11 iteration 1 0
+  train.py:11 iteration 0 0 x0 module=bert_(Bert)
+    train.py:11 iteration 3 4 x0 saved=2MiB module=bert.layer.0.dense_(Linear)
+    train.py:11 iteration 3 4 x0 saved=2MiB module=bert.layer.1.dense_(Linear)
+    train.py:11 iteration 1 1 x0 module=bert.pooler_(Pooler)
+"""),
+    )
+    assert "of this line itself forward backward time share saved modules" in squeezed(shown)
+    assert "bert.layer.*.dense (Linear) 6.0 ms 8.0 ms 14 ms 14 % 4 MiB x2" in squeezed(shown)
+    assert "bert.pooler (Pooler) 1.0 ms 1.0 ms 2.0 ms 2 %" in squeezed(shown)
+    assert "this line itself 8.0 ms 9.0 ms 17 ms 17 % 4 MiB" in squeezed(shown)
+    assert "with what it calls" not in shown.plain
 
 
 def test_a_line_that_moved_says_so() -> None:

@@ -194,7 +194,7 @@ def test_tooltip_tells_the_rest() -> None:
     assert "the line itself: 1.0 ms (1 %)" in container.tooltip
     assert "saved for backward: 98 MiB (9.6 % of the peak)" in line.tooltip
     assert "runs 4 times an iteration" in line.tooltip
-    assert "fused\\_region" in line.tooltip
+    assert "fused region" in line.tooltip
     assert "before the last changes" in line.tooltip
 
 
