@@ -152,6 +152,7 @@ def _related_table(snapshot: Snapshot, title: str, related: Sequence[RelatedLine
             format_percent(percent((row.forward_ms + row.backward_ms) * scale.time, scale.run_time_ms)),
             _bytes(row.activation_bytes * scale.activations),
             f"x{row.invocations}" if row.invocations > 1 else "",
+            Cell(plain=row.function, markdown=code(row.function)),
         )
         for row in related[:_MOST_RELATED]
     ]
@@ -168,9 +169,10 @@ def _related_table(snapshot: Snapshot, title: str, related: Sequence[RelatedLine
                 format_percent(percent(forward_ms + backward_ms, scale.run_time_ms)),
                 _bytes(sum(row.activation_bytes for row in rest) * scale.activations),
                 "",
+                "",
             )
         )
-    return Table(header=(title, "forward", "backward", "time", "share", "saved", "runs"), rows=tuple(rows))
+    return Table(header=(title, "forward", "backward", "time", "share", "saved", "runs", ""), rows=tuple(rows))
 
 
 def _modules_table(modules: Sequence[InnerModules], scale: Scale) -> Table:
@@ -202,7 +204,7 @@ def _footer(snapshot: Snapshot, profile: Profile, measured: LineCost, line: int)
         f"Measured on {profile.device.name or profile.device.kind}: {count(iteration.iterations, 'iteration')}{batch}"
     )
     if profile.slowdown > 0:
-        text += f"; lines from a traced one, {profile.slowdown:.2f} times as slow, scaled to their median"
+        text += f"; lines from a traced one, which took {profile.slowdown:.2f} times as long, scaled to their median"
     text += "."
     if snapshot.preview is not None:
         text += f" Scaled to batch size {snapshot.preview.batch_size} as predicted."

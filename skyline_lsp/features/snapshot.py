@@ -38,7 +38,7 @@ class Options:
     """Lines whose shares of time and of memory are below it get no hint."""
     show_memory: bool = True
     """Whether hints name activation bytes."""
-    most_hints: int = 400
+    most_hints: int = 200
     """Hints in one file, the costliest lines first."""
     lenses_enabled: bool = True
     summary_diagnostic: bool = True

@@ -54,11 +54,11 @@ Runs 16 times an iteration; 1.8 ms each. 2.0 ms of the backward time runs forwar
 What it saves for backward is 42 % of the iteration's peak memory.
 
 calls       forward  backward    time  share    saved  runs
-conv.py:20   9.0 ms     12 ms   21 ms   21 %  300 MiB   x32
-conv.py:21   3.0 ms    2.0 ms  5.0 ms    5 %   30 MiB   x32
+conv.py:20   9.0 ms     12 ms   21 ms   21 %  300 MiB   x32  Conv.forward
+conv.py:21   3.0 ms    2.0 ms  5.0 ms    5 %   30 MiB   x32  Conv.forward
 
-Measured on Test CPU: 20 iterations of batch size 16; lines from a traced one, 1.04 times as slow, scaled to their \
-median.
+Measured on Test CPU: 20 iterations of batch size 16; lines from a traced one, which took 1.04 times as long, scaled \
+to their median.
 """,
     )
 
