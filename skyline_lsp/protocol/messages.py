@@ -11,7 +11,7 @@ One run at a time; a `run` while another is under way is refused. What goes wron
 import enum
 from dataclasses import dataclass
 
-from skyline_lsp.protocol.profile import Peaks, Profile, Sample
+from skyline_lsp.protocol.profile import MemoryEstimate, Peaks, Profile, Sample
 
 PROTOCOL_VERSION = 1
 """Both sides must agree on it exactly: they come from the same installation."""
@@ -103,6 +103,8 @@ class Goal(str, enum.Enum):
     """Iteration time and peak memory only."""
     PROVE = "prove"
     """One iteration: which batch size does the model see?"""
+    ESTIMATE = "estimate"
+    """Memory only, with tensors that have shapes but no data: nothing is allocated or computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +206,8 @@ class FailureKind(str, enum.Enum):
     """An override's text is not there any more: the file changed meanwhile."""
     ENVIRONMENT = "environment"
     """No torch, a torch too old, a device that isn't there."""
+    NEEDS_DATA = "needs_data"
+    """With goal ESTIMATE: a line asks for a tensor's values, which are not there."""
     INTERNAL = "internal"
     """A fault of the profiler itself."""
 
@@ -259,6 +263,8 @@ class RunResult:
     """With goal PROFILE and status DONE."""
     sample: Sample | None = None
     """With goal SAMPLE or PROFILE and status DONE."""
+    estimate: MemoryEstimate | None = None
+    """With goal ESTIMATE and status DONE."""
     batch: BatchReport | None = None
     """Whenever an iteration was seen."""
     failure: Failure | None = None

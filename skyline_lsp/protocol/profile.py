@@ -205,6 +205,16 @@ class Sample:
     """Live bytes after each operation of the iteration, where recorded: input of the peak-memory law."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """What a batch size would take in memory, found without allocating it."""
+
+    batch_size: int
+    peak_bytes: int
+    live_bytes: tuple[int, ...]
+    """Live bytes after each operation of the iteration."""
+
+
 class RemarkKind(enum.Enum):
     """What a remark is about; also its diagnostic code, by which it can be switched off."""
 

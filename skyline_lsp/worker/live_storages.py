@@ -120,6 +120,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         buffers: Iterable[torch.Tensor],
         optimizers: Iterable[torch.optim.Optimizer],
         device: str,
+        fake: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._where = where
@@ -127,6 +128,8 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         self._buffers = list(buffers)
         self._optimizers = list(optimizers)
         self._recording = Recording(device=device)
+        # A fake tensor names a device that its storage is not on.
+        self._storage_device = "meta" if fake else device
         self._living: dict[int, tuple[int, Any]] = {}
         self._live = 0
         self._started = 0
@@ -166,8 +169,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             return None
         try:
             storage = tensor.untyped_storage()
-            # A fake tensor names a device that its storage is not on.
-            return storage if storage.device.type == self._recording.device else None
+            return storage if storage.device.type == self._storage_device else None
         except (NotImplementedError, RuntimeError):
             # Tensor subclasses and functional wrappers may have no storage of their own.
             return None

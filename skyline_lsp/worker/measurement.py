@@ -128,9 +128,21 @@ class Measurement:
         """Whether there is something to report."""
         if self._spec.goal is Goal.PROVE:
             return bool(self._traces)
+        if self._spec.goal is Goal.ESTIMATE:
+            return self._recording is not None
         if self._spec.goal is Goal.SAMPLE:
             return bool(self._timing.times_ms) and (self._complete or self._recording is not None)
         return bool(self._timing.times_ms)
+
+    def estimate(self) -> protocol.MemoryEstimate | None:
+        """With goal ESTIMATE, what was found; None where the iteration that records was not reached."""
+        if self._recording is None or self.batch_size is None:
+            return None
+        return protocol.MemoryEstimate(
+            batch_size=self.batch_size,
+            peak_bytes=self._recording.peak()[0],
+            live_bytes=tuple(self._recording.operations),
+        )
 
     def result(self) -> tuple[protocol.Profile | None, protocol.Sample | None, protocol.BatchReport | None]:
         """Everything that was measured."""
@@ -148,6 +160,9 @@ class Measurement:
         yield from self._warm_up()
         if goal is Goal.PROVE:
             yield from self._trace(iterations=1)
+            return
+        if goal is Goal.ESTIMATE:
+            yield from self._record_memory()
             return
         yield from self._time()
         if goal is Goal.PROFILE:
@@ -238,6 +253,7 @@ class Measurement:
             buffers=[buffer for model in self._models for buffer in model.buffers()],
             optimizers=_living(torch.optim.Optimizer),
             device=device.kind,
+            fake=self._spec.goal is Goal.ESTIMATE,
         )
         counter = WorkCounter(tracer)
         modes = ExitStack()

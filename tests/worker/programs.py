@@ -1,5 +1,6 @@
 """Runs a small program under a real measurement, in this process, and reads expectations from its comments."""
 
+import gc
 import os
 import re
 import textwrap
@@ -42,14 +43,21 @@ class Silent:
         self.partials.append(profile)
 
 
-def profile_program(
-    folder: Path, program: str, measure: Measure = QUICK, reporter: Silent | None = None, batch_size: int | None = 4
-) -> protocol.Profile:
-    """Profile `program`, which defines `iteration()`, as the project's `step.py`."""
+def measure_program(
+    folder: Path,
+    program: str,
+    goal: Goal,
+    measure: Measure = QUICK,
+    reporter: Silent | None = None,
+    batch_size: int | None = 4,
+) -> Measurement:
+    """Measure `program`, which defines `iteration()`, as the project's `step.py`."""
+    # A run has a process of its own; here what earlier programs left behind would count as memory.
+    gc.collect()
     path = folder / "step.py"
     path.write_text(textwrap.dedent(program), encoding="utf-8")
     entry = protocol.Entry(kind=protocol.EntryKind.PROVIDER, path=str(path))
-    spec = RunSpec(run_id=1, goal=Goal.PROFILE, entry=entry, batch_size=batch_size, measure=measure)
+    spec = RunSpec(run_id=1, goal=goal, entry=entry, batch_size=batch_size, measure=measure)
     measurement = Measurement(spec, Project(folder), reporter or Silent())
     names: dict[str, Any] = {"__name__": "step", "__file__": str(path)}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
@@ -58,8 +66,14 @@ def profile_program(
     while True:
         iteration()
         if measurement.boundary():
-            break
-    profile, _, _ = measurement.result()
+            return measurement
+
+
+def profile_program(
+    folder: Path, program: str, measure: Measure = QUICK, reporter: Silent | None = None
+) -> protocol.Profile:
+    """The profile of `program`."""
+    profile, _, _ = measure_program(folder, program, Goal.PROFILE, measure, reporter).result()
     assert profile is not None
     return profile
 
