@@ -4,9 +4,11 @@ Kept here and not by pygls, whose documents count lines with `str.splitlines` an
 the first edit after a form feed.
 """
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from skyline_lsp.server.positions import Encoding, line_starts, offset_of
 
@@ -20,7 +22,10 @@ class Document:
     path: str
     """Absolute."""
     version: int
+    """The client's count."""
     text: str
+    serial: int = 0
+    """Ours: never the same for two states of any document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,7 @@ def apply_change(text: str, change: Change, encoding: Encoding) -> str:
     return text[:start] + change.text + text[max(start, end) :]
 
 
+@lru_cache(maxsize=8192)
 def path_key(path: str) -> str:
     """What two spellings of one file have in common: links resolved, and case where it does not matter."""
     try:
@@ -55,13 +61,14 @@ class Documents:
     def __init__(self) -> None:
         self._by_uri: dict[str, Document] = {}
         self._by_key: dict[str, str] = {}
+        self._serials = itertools.count(1)
 
     def __iter__(self) -> Iterator[Document]:
         return iter(tuple(self._by_uri.values()))
 
     def open(self, document: Document) -> None:
         """Take a document in; one that is open already is replaced."""
-        self._by_uri[document.uri] = document
+        self._by_uri[document.uri] = replace(document, serial=next(self._serials))
         self._by_key[path_key(document.path)] = document.uri
 
     def change(self, uri: str, version: int, changes: Sequence[Change | str], encoding: Encoding) -> Document | None:
@@ -72,7 +79,7 @@ class Documents:
         text = document.text
         for change in changes:
             text = change if isinstance(change, str) else apply_change(text, change, encoding)
-        changed = replace(document, version=version, text=text)
+        changed = replace(document, version=version, text=text, serial=next(self._serials))
         self._by_uri[uri] = changed
         return changed
 

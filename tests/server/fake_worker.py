@@ -58,7 +58,7 @@ class Worker:
         self.root = Path()
         self.lock = threading.Lock()
         self.cancelled = threading.Event()
-        self.thread: threading.Thread | None = None
+        self.busy = False
         self.script: dict[str, object] = {}
 
     def send(self, message: dict[str, object]) -> None:
@@ -93,12 +93,12 @@ class Worker:
             print("worker is up", file=sys.stderr, flush=True)
             self.send(reply(identity, to_json(self.introduction())))
         elif method == "run":
-            if self.thread is not None and self.thread.is_alive():
+            if self.busy:
                 self.send(reply_error(identity, RpcError("a run is under way")))
                 return
             self.cancelled.clear()
-            self.thread = threading.Thread(target=self.run, args=(identity, from_json(RunSpec, params)), daemon=True)
-            self.thread.start()
+            self.busy = True
+            threading.Thread(target=self.run, args=(identity, from_json(RunSpec, params)), daemon=True).start()
         elif method == "cancel":
             if not self.script.get("deaf"):
                 self.cancelled.set()
@@ -127,6 +127,7 @@ class Worker:
         except Exception as error:
             self.send(reply_error(identity, RpcError(repr(error))))
             raise
+        self.busy = False
         self.send(reply(identity, to_json(result)))
 
     def result(self, spec: RunSpec) -> RunResult:

@@ -1,0 +1,340 @@
+"""`workspace/executeCommand`: each command takes at most one JSON object and answers in JSON.
+
+Missing and odd arguments are answered with InvalidParams, what can't be done with RequestFailed; the client shows
+either.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+
+from skyline_lsp.features import command as names
+from skyline_lsp.features.units import format_bytes, format_ms, format_throughput
+from skyline_lsp.prediction import Estimate, Prediction
+from skyline_lsp.protocol import to_json
+from skyline_lsp.server.session import Refused, Session
+
+if TYPE_CHECKING:
+    from skyline_lsp.server.app import Server
+
+SITES: Final = "skyline.sites"
+_NEAREST: Final = "Whatever belongs to the open file"
+
+
+async def run_command(server: "Server", name: str, given: list[Any]) -> Any:
+    """Carry out a command. Raises `JsonRpcException`."""
+    handler = COMMANDS.get(name)
+    if handler is None:
+        raise JsonRpcInvalidParams(f"There is no command `{name}`.")
+    arguments = _Arguments(name, given)
+    try:
+        return await handler(server, arguments)
+    except Refused as refusal:
+        raise JsonRpcException(message=str(refusal), code=types.LSPErrorCodes.RequestFailed.value) from refusal
+
+
+async def _profile(server: "Server", arguments: "_Arguments") -> dict[str, Any]:
+    """{uri?|path?, batchSize?} -> status. Answers when the run has begun: its end is told by diagnostics."""
+    batch_size = arguments.batch_size(needed=False)
+    session, path = await _session(server, arguments)
+    return await session.profile(path, batch_size)
+
+
+async def _cancel(server: "Server", arguments: "_Arguments") -> dict[str, Any]:
+    """{uri?|path?} -> {cancelled}."""
+    session, _ = await _session(server, arguments)
+    return {"cancelled": await session.cancel()}
+
+
+async def _clear(server: "Server", arguments: "_Arguments") -> None:
+    """{uri?|path?} -> null."""
+    session, path = await _session(server, arguments)
+    await session.clear(path)
+
+
+async def _predict(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?, batchSize, show?} -> the prediction; with `show` null at once, and the prediction is shown."""
+    batch_size = arguments.batch_size(needed=True)
+    assert batch_size is not None
+    session, path = await _session(server, arguments)
+
+    async def show() -> None:
+        try:
+            prediction = await session.predict(path, batch_size)
+        except Refused as refusal:
+            server.show(str(refusal), types.MessageType.Warning)
+        else:
+            server.show(" ".join((_sentence(prediction), *session.problems(path))))
+
+    # Some clients wait for a command's answer and for nothing else meanwhile, and give up after seconds.
+    if arguments.flag("show"):
+        server.spawn(show())
+        return None
+    prediction = await session.predict(path, batch_size)
+    return {
+        "batchSize": prediction.batch_size,
+        "runTimeMs": to_json(prediction.run_time_ms),
+        "samplesPerSecond": to_json(prediction.samples_per_second),
+        "peakBytes": to_json(prediction.peak_bytes),
+        "fits": prediction.fits,
+        "measured": prediction.measured,
+        "problems": list(session.problems(path)),
+    }
+
+
+async def _set_batch_size(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?, batchSize?, site?: {uri?|path?, line}, choices?} -> {applied, path, line, old, new, reason}.
+
+    Without a batch size the user is asked for one of `choices`; the answer is then null, and comes before theirs.
+    """
+    session, path = await _session(server, arguments)
+    batch_size = arguments.batch_size(needed=False)
+    where = arguments.site(server)
+    if batch_size is not None:
+        return await _edit(server, session, path, batch_size, where)
+    choices = arguments.choices()
+    if not choices:
+        arguments.fail("`batchSize` is missing; give a whole number, such as 32")
+
+    async def ask() -> None:
+        answer = await _ask(server, "Set the batch size to", list(choices))
+        if answer is None:
+            return
+        try:
+            await _edit(server, session, path, choices[answer], where)
+        except Refused as refusal:
+            server.show(str(refusal), types.MessageType.Warning)
+
+    server.spawn(ask())
+    return None
+
+
+async def _edit(
+    server: "Server", session: Session, path: str | None, batch_size: int, where: tuple[str, int] | None
+) -> dict[str, Any]:
+    edit = await session.batch_size_edit(path, batch_size, where)
+    problem = None
+    if edit.new != edit.old:
+        problem = await server.apply(session, edit, f"Set batch size to {batch_size}")
+    if problem is not None:
+        server.show(f"The batch size was not changed. {problem}", types.MessageType.Warning)
+    return {
+        "applied": problem is None,
+        "path": edit.path,
+        "uri": server.uri(edit.path),
+        "line": edit.line,
+        "old": edit.old,
+        "new": edit.new,
+        "reason": problem,
+    }
+
+
+async def _choose_workload(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?} -> status; without a file the user is asked, and the answer, which comes before theirs, is null."""
+    given = arguments.path(server)
+    if given is not None:
+        session = server.session_for(given)
+        await server.settled(session)
+        session.choose(given)
+        return session.status(given)
+    session, _ = await _session(server, arguments)
+    programs = {session.files.relative(point.path): point.path for point in await session.programs()}
+    if not programs:
+        raise Refused("There is no program in this project that could be profiled.")
+
+    async def ask() -> None:
+        answer = await _ask(server, "Profile which program?", [*programs, _NEAREST])
+        if answer is not None:
+            session.choose(programs.get(answer))
+
+    server.spawn(ask())
+    return None
+
+
+async def _status(server: "Server", arguments: "_Arguments") -> dict[str, Any]:
+    """{uri?|path?, show?} -> the state."""
+    session, path = await _session(server, arguments)
+    status = session.status(path)
+    failure = status.get("failure")
+    if arguments.flag("show"):
+        if failure is not None:
+            server.show(failure["message"], types.MessageType.Warning)
+        else:
+            program = status["workload"]["path"] if status["workload"] is not None else "nothing to profile"
+            server.show(f"{program}: {status['state']}")
+    return status
+
+
+async def _sites(server: "Server", arguments: "_Arguments") -> list[dict[str, Any]]:
+    """{uri?|path?} -> where the batch size is written, best first."""
+    session, path = await _session(server, arguments)
+    found = await session.sites(path)
+    return [
+        {
+            "path": site.path,
+            "uri": server.uri(site.path),
+            "line": site.line,
+            "column": site.column,
+            "value": site.value,
+            "batchSize": site.batch_size,
+            "kind": site.kind.value,
+            "name": site.name,
+            "editable": site.editable,
+            "evaluation": site.evaluation,
+            "reason": site.reason,
+        }
+        for site in found.sites
+    ]
+
+
+async def _show(server: "Server", arguments: "_Arguments") -> None:
+    """{uri?|path?, line}: put the editor's cursor there."""
+    path, line = arguments.path(server), arguments.line()
+    if path is None:
+        arguments.fail("`uri` is missing")
+    if not server.abilities.show_document:
+        raise Refused(f"Your editor can't be asked to show a file; it is {path}, line {line}.")
+    position = types.Position(line=line - 1, character=0)
+    params = types.ShowDocumentParams(
+        uri=server.uri(path), take_focus=True, selection=types.Range(start=position, end=position)
+    )
+    # Not waited for: the editor may be waiting for this command's answer.
+    server.spawn(server.window_show_document_async(params))
+
+
+async def _session(server: "Server", arguments: "_Arguments") -> tuple[Session, str | None]:
+    """The session that a command is for, and the file it names."""
+    path = arguments.path(server)
+    session = server.session_for(path) if path is not None else server.any_session()
+    if session is None:
+        raise Refused("No project is open; open a file of it first.")
+    await server.settled(session)
+    return session, path
+
+
+async def _ask(server: "Server", question: str, answers: list[str]) -> str | None:
+    params = types.ShowMessageRequestParams(
+        type=types.MessageType.Info,
+        message=question,
+        actions=[types.MessageActionItem(title=answer) for answer in answers],
+    )
+    chosen = await server.window_show_message_request_async(params)
+    return chosen.title if chosen is not None and chosen.title in answers else None
+
+
+def _sentence(prediction: Prediction) -> str:
+    """A prediction for a message."""
+
+    def between(estimate: Estimate, shown: Callable[[float], str]) -> str:
+        if prediction.measured:
+            return shown(estimate.value)
+        return f"{shown(estimate.value)} ({shown(estimate.low)} to {shown(estimate.high)})"
+
+    parts = [
+        f"{between(prediction.run_time_ms, format_ms)} an iteration",
+        between(prediction.samples_per_second, format_throughput),
+    ]
+    if prediction.peak_bytes is not None:
+        parts.append(f"peak {between(prediction.peak_bytes, format_bytes)}")
+    fits = {True: ", fits", False: ", does not fit", None: ""}[prediction.fits]
+    return f"Batch size {prediction.batch_size}: {', '.join(parts)}{fits}."
+
+
+class _Arguments:
+    """A command's arguments, taken out one by one. What does not fit raises InvalidParams."""
+
+    def __init__(self, command: str, given: list[Any]) -> None:
+        self._command = command
+        if len(given) > 1 or (given and not isinstance(given[0], Mapping) and given[0] is not None):
+            self.fail('at most one argument is expected, an object such as {"batchSize": 32}')
+        self._given: Mapping[str, Any] = given[0] if given and given[0] is not None else {}
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise InvalidParams."""
+        raise JsonRpcInvalidParams(f"`{self._command}`: {message}.")
+
+    def path(self, server: "Server") -> str | None:
+        """The file that is named, by `uri` or else by `path`."""
+        return self._path(server, self._given)
+
+    def batch_size(self, *, needed: bool) -> int | None:
+        """A whole number from 1."""
+        value = self._given.get("batchSize")
+        if value is None and not needed:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            # Lua and Emacs Lisp have numbers that are neither.
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            shown = "is missing" if value is None else f"is {value!r}"
+            self.fail(f"`batchSize` {shown}; give a whole number from 1, such as 32")
+        return value
+
+    def line(self) -> int:
+        """A line, from 1."""
+        return self._line(self._given)
+
+    def site(self, server: "Server") -> tuple[str, int] | None:
+        """Path and line of a batch-size site."""
+        site = self._given.get("site")
+        if site is None:
+            return None
+        if not isinstance(site, Mapping):
+            self.fail("`site` must be an object with `path` and `line`")
+        path = self._path(server, site)
+        if path is None:
+            self.fail("`site` must be an object with `path` and `line`")
+        return path, self._line(site)
+
+    def choices(self) -> dict[str, int]:
+        """Batch sizes to choose from: what is shown -> the size."""
+        found: dict[str, int] = {}
+        for choice in self._given.get("choices") or ():
+            size = choice.get("batchSize") if isinstance(choice, Mapping) else choice
+            if isinstance(size, (int, float)) and not isinstance(size, bool) and size >= 1:
+                title = choice.get("title") if isinstance(choice, Mapping) else None
+                found[title if isinstance(title, str) else str(int(size))] = int(size)
+        return found
+
+    def flag(self, name: str) -> bool:
+        """A switch that is off unless it is set."""
+        return self._given.get(name) is True
+
+    def _path(self, server: "Server", given: Mapping[str, Any]) -> str | None:
+        uri, path = given.get("uri"), given.get("path")
+        if uri is not None:
+            found = server.path(uri) if isinstance(uri, str) else None
+            if found is None:
+                self.fail(f"`uri` is {uri!r}; the URI of a file is expected")
+            return found
+        if path is None:
+            return None
+        if not isinstance(path, str) or not os.path.isabs(path):
+            self.fail(f"`path` is {path!r}; an absolute path is expected")
+        return os.path.realpath(path)
+
+    def _line(self, given: Mapping[str, Any]) -> int:
+        line = given.get("line")
+        if isinstance(line, float) and line.is_integer():
+            line = int(line)
+        if not isinstance(line, int) or isinstance(line, bool) or line < 1:
+            self.fail(f"`line` is {line!r}; a line from 1 is expected")
+        return line
+
+
+Handler = Callable[["Server", _Arguments], Awaitable[Any]]
+
+COMMANDS: Final[Mapping[str, Handler]] = {
+    names.PROFILE: _profile,
+    names.CANCEL: _cancel,
+    names.CLEAR: _clear,
+    names.PREDICT: _predict,
+    names.SET_BATCH_SIZE: _set_batch_size,
+    names.CHOOSE_WORKLOAD: _choose_workload,
+    names.STATUS: _status,
+    SITES: _sites,
+    names.SHOW: _show,
+}
