@@ -250,9 +250,15 @@ def _whole(snapshot: Snapshot) -> list[Block]:
     if snapshot.state is State.FAILED and snapshot.failure is not None:
         blocks.append(paragraph(f"Profiling failed: {snapshot.failure.message}"))
     profile, index = snapshot.profile, snapshot.index
+    if profile is None and snapshot.state is State.IDLE:
+        blocks.append(paragraph('Not profiled yet: choose the code action "Profile this training step".'))
+    if snapshot.site is None and snapshot.no_site_reason:
+        blocks.append(
+            paragraph(
+                f"The batch size can't be changed from here: {snapshot.no_site_reason.strip().removesuffix('.')}."
+            )
+        )
     if profile is None or index is None:
-        if snapshot.state is State.IDLE:
-            blocks.append(paragraph('Not profiled yet: choose the code action "Profile this training step".'))
         return blocks
     if snapshot.outdated:
         blocks.append(paragraph("The source has changed since this was measured."))

@@ -284,6 +284,14 @@ def test_the_whole_says_its_state(given: dict[str, Any], text: str) -> None:
     assert text in hover_of(9, **given).plain
 
 
+def test_the_whole_says_why_no_batch_size_can_be_set() -> None:
+    """Where no batch size can be edited, the entry says why."""
+    reason = "it comes from a configuration that is downloaded"
+    shown = hover_of(9, sites=(), no_site_reason=reason).plain
+    assert "The batch size can't be changed from here: it comes from a configuration that is downloaded." in shown
+    assert "can't be changed" not in hover_of(9, no_site_reason=reason).plain
+
+
 def test_nothing_is_told_of_other_lines() -> None:
     """A line without cost or batch size has no hover, and neither has one outside the file."""
     shown = snapshot_of(PROVIDERS, profile=profile_of(STEP), state=State.READY)
