@@ -19,7 +19,7 @@ from rich.text import Text
 CONTEXT_LINES = 2
 """Lines shown around an annotated one."""
 
-WIDEST_CODE = 76
+WIDEST_CODE = 100
 """Cells after which a long line of code no longer pushes the notes of its neighbours to the right."""
 
 NARROWEST_CODE = 24

@@ -9,14 +9,13 @@ from typing import Any
 
 from rich.text import Text
 
-from skyline_lsp.cli.failures import DONE, CommandError
+from skyline_lsp.cli.failures import DONE, FAILED, CommandError
 from skyline_lsp.cli.project import Program, open_program
 from skyline_lsp.cli.worker import ProgramFailed, Runner, batch_size_site, spec_for, with_worker
 from skyline_lsp.features import Table
 from skyline_lsp.features.units import format_bytes, format_ms, format_range, format_rate
-from skyline_lsp.prediction import Estimate, Model, Prediction
+from skyline_lsp.prediction import Estimate, Model, Prediction, fit, predict
 from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Profile, Sample
-from skyline_lsp.server import forecast
 from skyline_lsp.terminal import print_lines, printable, standard_consoles
 
 
@@ -39,44 +38,54 @@ def run(arguments: argparse.Namespace) -> int:
         batch_size_site(program)
     measured = with_worker(program, lambda runner: _measure(runner, program), verbose=arguments.verbose)
     memory_bytes = measured.profile.device.memory_bytes
-    predictions = [forecast.predict(measured.model, size, memory_bytes) for size in arguments.batch_size]
+    predictions = [
+        prediction
+        for size in arguments.batch_size
+        if (prediction := predict(measured.model, size, memory_bytes)) is not None
+    ]
     if arguments.json:
         print(json.dumps(_json(measured, predictions), indent=2))
     else:
         _print(measured, predictions)
-    return DONE
+    return DONE if len(predictions) == len(arguments.batch_size) else FAILED
 
 
 async def _measure(runner: Runner, program: Program) -> Measured:
     began = time.monotonic()
     result = await runner.run(spec_for(program, Goal.PROFILE))
-    if result.profile is None or result.sample is None or result.profile.batch_size is None:
+    profile = result.profile
+    if profile is None or result.sample is None or profile.batch_size is None:
         raise CommandError("The batch size that the program runs with can't be told, so no other can be predicted.")
-    current = result.profile.batch_size
-    samples: tuple[Sample, ...] = (result.sample,)
-    too_large: int | None = None
+    samples = [result.sample]
+    out_of_memory: list[int] = []
     problems: list[str] = []
-    while (size := forecast.next_batch_size(samples, current, too_large)) is not None:
+    for size in _sizes_to_measure(profile.batch_size):
         if time.monotonic() - began > program.project.settings.prediction_budget_s:
             problems.append("The time for measuring ran out: predictions rest on fewer batch sizes than they should.")
             break
         try:
             sample = (await runner.run(spec_for(program, Goal.SAMPLE, size), label=f"batch size {size}")).sample
         except ProgramFailed as failed:
-            if failed.failure.kind is not FailureKind.OUT_OF_MEMORY:
+            if failed.failure.kind is FailureKind.OUT_OF_MEMORY:
+                out_of_memory.append(size)
+            else:
                 problems.append(f"The program does not run at batch size {size}: {failed.failure.message}")
-                break
-            too_large = size
             continue
         if sample is not None:
-            samples = (*samples, sample)
-    model = forecast.fit(samples)
-    return Measured(
-        profile=result.profile,
-        samples=samples,
-        model=model,
-        problems=tuple(dict.fromkeys([*problems, *model.problems])),
+            samples.append(sample)
+    model = fit(
+        samples,
+        accelerator=profile.device.kind != "cpu",
+        micro_batches=profile.micro_batches,
+        out_of_memory=out_of_memory,
     )
+    problems += model.problems
+    return Measured(profile=profile, samples=tuple(samples), model=model, problems=tuple(dict.fromkeys(problems)))
+
+
+def _sizes_to_measure(current: int) -> tuple[int, ...]:
+    """Beside the one in force: its double, and its half or, where there is none, four times as much."""
+    return (2 * current, current // 2 if current > 1 else 4)
 
 
 def _json(measured: Measured, predictions: Sequence[Prediction]) -> dict[str, Any]:
