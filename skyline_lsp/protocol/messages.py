@@ -119,6 +119,8 @@ class Measure:
     """About how long the timed iterations may take together; `min_iterations` are timed even so."""
     record_live_bytes: bool = False
     """Fill `Sample.live_bytes`."""
+    record_segments: bool = False
+    """Fill `Profile.segments`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,6 +205,26 @@ class Sample:
     """Live bytes after each operation of the iteration, where recorded: input of the peak-memory law."""
 
 
+class Pass(enum.Enum):
+    """What time at a line was spent on."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    RECOMPUTE = "recompute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stretch of one traced iteration during which one line was at work; as measured, not scaled."""
+
+    node: int
+    """Index in `Profile.tree`; -1 for time of no project line."""
+    kind: Pass
+    start_ms: float
+    """Since the iteration began."""
+    duration_ms: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
     """What a batch size would take in memory, found without allocating it."""
@@ -255,6 +275,8 @@ class Profile:
     tree: tuple[CallNode, ...]
     parameters: tuple[ParameterCost, ...] = ()
     timeline: tuple[MemoryEvent, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    """One traced iteration in the order of time, where asked for."""
     peaks: Peaks | None = None
     slowdown: float = 1.0
     """Instrumented over plain iteration time: how much the tracer slowed the lines before they were scaled."""

@@ -93,7 +93,7 @@ def sample(measured: Measured) -> protocol.Sample:
 def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Profile:
     """The profile, as far as it is known. `relative` gives a file's path relative to the project's root."""
     run_time_ms, traced_ms = measured.timing.median_ms, measured.traced_ms
-    tree = _call_nodes(measured, run_time_ms / traced_ms if traced_ms else 0.0, relative)
+    tree, positions = _call_nodes(measured, run_time_ms / traced_ms if traced_ms else 0.0, relative)
     tracked_ms = sum(node.self_forward_ms + node.self_backward_ms for node in tree)
     samples = (measured.batch_size or 0) * measured.micro_batches
     entry = measured.spec.entry
@@ -117,6 +117,7 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         tree=tree,
         parameters=tuple(measured.parameters),
         timeline=_timeline(measured.recording),
+        segments=_segments(measured, positions),
         peaks=measured.peaks,
         slowdown=_slowdown(measured),
         torch_version=str(torch.__version__),
@@ -127,8 +128,10 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
     )
 
 
-def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]) -> tuple[protocol.CallNode, ...]:
-    """The call tree with its costs, without the root and without what cost nothing."""
+def _call_nodes(
+    measured: Measured, scale: float, relative: Callable[[str], str]
+) -> tuple[tuple[protocol.CallNode, ...], dict[int, int]]:
+    """The call tree with its costs, without the root and without what cost nothing; and where each node stands."""
     tree, traces = measured.tree, measured.traces
     times: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     calls: dict[int, float] = defaultdict(float)
@@ -171,7 +174,24 @@ def _call_nodes(measured: Measured, scale: float, relative: Callable[[str], str]
                 flop_type=max(work.flop, key=lambda dtype: work.flop[dtype]) if work.flop else None,
             )
         )
-    return tuple(rows)
+    return tuple(rows), positions
+
+
+def _segments(measured: Measured, positions: Mapping[int, int]) -> tuple[protocol.Segment, ...]:
+    if not measured.traces:
+        return ()
+    return tuple(
+        protocol.Segment(
+            node=positions.get(key >> 2, -1),
+            kind=_PASSES[key & 3],
+            start_ms=start_ns / 1e6,
+            duration_ms=spent_ns / 1e6,
+        )
+        for key, start_ns, spent_ns in measured.traces[-1].segments_ns
+    )
+
+
+_PASSES = {FORWARD: protocol.Pass.FORWARD, BACKWARD: protocol.Pass.BACKWARD, RECOMPUTE: protocol.Pass.RECOMPUTE}
 
 
 def _label(tree: CallTree, node: int) -> str | None:

@@ -64,6 +64,8 @@ class IterationTrace:
     phases_ns: dict[PhaseKind, int] = field(default_factory=dict)
     invocations: dict[int, int] = field(default_factory=dict)
     """Node -> how many times its line began."""
+    segments_ns: list[tuple[int, int, int]] = field(default_factory=list)
+    """(key, start, duration) in the order of time, where asked for."""
     backward_passes: int = 0
     input_shapes: tuple[tuple[int, ...], ...] | None = None
     """Shapes of the tensors given to the first module called; None where none was."""
@@ -100,9 +102,11 @@ class LineTracer:
         device: Device,
         tree: CallTree | None = None,
         modules: ModuleNames | None = None,
+        record_segments: bool = False,
     ) -> None:
         self.tree = tree if tree is not None else CallTree()
         self._modules = modules
+        self._record_segments = record_segments
         self._is_project = is_project
         self._device = device
         self._origins: dict[str, _Origin] = {}
@@ -121,6 +125,7 @@ class LineTracer:
         """Key of what is running now."""
         self._since = 0
         self._times: dict[int, int] = defaultdict(int)
+        self._segments: list[tuple[int, int, int]] = []
         self._counts: dict[int, int] = defaultdict(int)
         self._stack: list[_Record] = []
         self._engine_depth: int | None = None
@@ -192,6 +197,7 @@ class LineTracer:
             times_ns=times,
             phases_ns=dict(self._phases.times_ns),
             invocations=dict(self._counts),
+            segments_ns=self._segments,
             backward_passes=self._backward_passes,
             input_shapes=self._input_shapes,
         )
@@ -199,19 +205,30 @@ class LineTracer:
     def _device_times(self) -> dict[int, int]:
         self._device.synchronize()
         times: dict[int, int] = defaultdict(int)
+        self._segments = []
+        begun = 0
         for (key, start), (_, end) in zip(self._marks, self._marks[1:], strict=False):
+            spent = self._device.elapsed_ns(start, end)
             if key != _NOBODY:
-                times[key] += self._device.elapsed_ns(start, end)
+                times[key] += spent
+                if self._record_segments and spent:
+                    self._segments.append((key, begun, spent))
+            begun += spent
         self._marks = []
         return dict(times)
 
     # -- boundaries --------------------------------------------------------------------------------------------
 
     def _switch(self, key: int) -> None:
-        now = time.perf_counter_ns()
-        self._times[self.key] += now - self._since
+        self._charge()
         self._note_number(key >> 2)
         self._resume(key)
+
+    def _charge(self) -> None:
+        spent = time.perf_counter_ns() - self._since
+        self._times[self.key] += spent
+        if self._record_segments and spent:
+            self._segments.append((self.key, self._since - self._started, spent))
 
     def _resume(self, key: int) -> None:
         """Time from here on is `key`'s; what passed since the last boundary is nobody's if it was not charged."""
@@ -357,7 +374,7 @@ class LineTracer:
                 self._switch(key)
             else:
                 # A device's own thread numbers the nodes it makes by a count of its own.
-                self._times[self.key] += time.perf_counter_ns() - self._since
+                self._charge()
                 self._resume(key)
 
         return begins

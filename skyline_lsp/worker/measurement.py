@@ -224,7 +224,7 @@ class Measurement:
 
     def _trace(self, iterations: int) -> Iterator[None]:
         device = self._the_device()
-        tracer = LineTracer(self._is_traced, device, self._tree, self)
+        tracer = LineTracer(self._is_traced, device, self._tree, self, self._spec.measure.record_segments)
         long = bool(self._timing.times_ms) and self._timing.median_ms >= LONG_ITERATION_MS
         # The tracer's first iteration fills its tables, which costs time that later ones don't have.
         warm_ups = 0 if long or self._spec.goal is Goal.PROVE else 1

@@ -24,17 +24,26 @@ def near(truth_ms: float) -> object:
 
 
 def check_times(folder: Path, program: str) -> None:
-    """Each line's own forward and backward time is what its comment says, within 10 % + 1 ms; the sum is whole."""
+    """Each line's own forward and backward time is what its comment says, within 10 % + 1 ms; the sum is whole.
+
+    A busy machine lengthens a nap now and then: what is asked for must be seen in one of three tries.
+    """
     program = HEAD + textwrap.dedent(program)
-    profile = profile_program(folder, program)
-    for name, measured in (
-        ("fwd", by_line(profile, lambda line: line.self_forward_ms)),
-        ("bwd", by_line(profile, lambda line: line.self_backward_ms)),
-    ):
-        for line, truth in expectations(program, name).items():
-            assert measured.get(line, 0.0) == near(truth), f"{name} of line {line}"
-    tracked = sum(line.self_forward_ms + line.self_backward_ms for line in profile.lines)
-    assert tracked + profile.untracked_ms == pytest.approx(profile.iteration.run_time_ms)
+    for remaining in (2, 1, 0):
+        profile = profile_program(folder, program)
+        tracked = sum(line.self_forward_ms + line.self_backward_ms for line in profile.lines)
+        assert tracked + profile.untracked_ms == pytest.approx(profile.iteration.run_time_ms)
+        forward = by_line(profile, lambda line: line.self_forward_ms)
+        backward = by_line(profile, lambda line: line.self_backward_ms)
+        wrong = [
+            f"{name} of line {line} is {measured.get(line, 0.0):.2f} ms, not {truth}"
+            for name, measured in (("fwd", forward), ("bwd", backward))
+            for line, truth in expectations(program, name).items()
+            if measured.get(line, 0.0) != near(truth)
+        ]
+        assert remaining or not wrong, "; ".join(wrong)
+        if not wrong:
+            return
 
 
 def test_lines_at_several_depths(tmp_path: Path) -> None:
