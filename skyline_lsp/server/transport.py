@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Protocol
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
 from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.json_rpc import RPCNotification, RPCRequest
@@ -54,8 +54,25 @@ class SkylineProtocol(LanguageServerProtocol):
         host: Any = self._server
         return host  # type: ignore[no-any-return]
 
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Give JSON its type. A request that has none is answered here: it would wait for ever otherwise."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            identity = data.get("id")
+            if identity is None:
+                raise
+            if "method" in data:
+                refusal = JsonRpcInvalidParams(f"The parameters of `{data['method']}` do not fit.")
+                self._send_response(identity, error=refusal.to_response_error())
+            elif (future := self._request_futures.pop(identity, None)) is not None and not future.done():
+                future.set_exception(error)
+            return None
+
     def handle_message(self, message: Any) -> None:
         """Delegate a message, if it may come at this time."""
+        if message is None:
+            return
         method = getattr(message, "method", None)
         refusal: JsonRpcException | None = None
         if self._shutdown and method != types.EXIT:

@@ -45,15 +45,33 @@ async def start_editor(project: Path, tmp_path: Path) -> AsyncIterator[StartEdit
     """Starts editors on the project, all with one cache; they are ended after the test."""
     started: list[Editor] = []
 
-    async def start(
-        client: str = "vscode-1.139.1", *, settings: dict[str, Any] | None = None, **options: Any
+    async def start_one(
+        client: str = "vscode-1.139.1",
+        *,
+        settings: dict[str, Any] | None = None,
+        root: Path = project,
+        start: bool = True,
+        **options: Any,
     ) -> Editor:
-        editor = Editor(options.pop("root", project), client, settings=settings)
+        editor = Editor(root, tmp_path / "cache", client, settings=settings)
         started.append(editor)
-        await editor.start(cache=tmp_path / "cache", **options)
+        if start:
+            await editor.start(**options)
         return editor
 
-    yield start
+    yield start_one
     for editor in started:
         if not editor.stopped:
             await editor.finish()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    """One editor with the project open, for tests that change nothing."""
+    root = tmp_path_factory.mktemp("project")
+    (root / "train.py").write_text(PROGRAM)
+    editor = Editor(root, tmp_path_factory.mktemp("cache"))
+    await editor.start()
+    editor.open("train.py")
+    yield editor
+    await editor.finish()

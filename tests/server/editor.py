@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import sys
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,20 @@ class Editor(LanguageClient):
     """One editor with one server."""
 
     def __init__(
-        self, root: Path, client: str = "vscode-1.139.1", *, settings: Mapping[str, Any] | None = None
+        self,
+        root: Path,
+        cache: Path,
+        client: str = "vscode-1.139.1",
+        *,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
             configuration={"": {"skyline": {"workerCommand": [sys.executable, str(FAKE_WORKER)], **(settings or {})}}},
-            converter_factory=default_converter,
+            converter_factory=_converter,
         )
         recorded = json.loads((CLIENTS / f"{client}.json").read_text(encoding="utf-8"))
         self.root = root
+        self.cache = cache
         self.client_info = types.ClientInfo(**recorded["clientInfo"])
         self.declared = get_converter().structure(recorded["capabilities"], types.ClientCapabilities)
         self.texts: dict[str, str] = {}
@@ -55,13 +62,14 @@ class Editor(LanguageClient):
         self.answer: str | None = None
         self.edits: list[types.WorkspaceEdit] = []
         self.drops_edits = False
+        self.initialization: dict[str, Any] | None = None
         self.encoding = Encoding.UTF16
         self._news = asyncio.Event()
         _answer_requests(self)
 
-    async def start(self, *, cache: Path, command: Sequence[str] = SERVE, **options: Any) -> types.InitializeResult:
+    async def start(self, *, command: Sequence[str] = SERVE, **options: Any) -> types.InitializeResult:
         """Start a server and greet it."""
-        await self.start_io(*command, env={**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONASYNCIODEBUG": "0"})
+        await self.start_io(*command, env={**os.environ, "XDG_CACHE_HOME": str(self.cache)})
         return await self.greet(**options)
 
     async def greet(
@@ -73,7 +81,7 @@ class Editor(LanguageClient):
             capabilities=self.declared,
             client_info=self.client_info,
             workspace_folders=[types.WorkspaceFolder(uri=uri_of(str(root)), name=root.name) for root in roots],
-            initialization_options=None if trusted is None else {"trusted": trusted},
+            initialization_options=self.initialization if trusted is None else {"trusted": trusted},
         )
         result = await asyncio.wait_for(self.initialize_session(params), LIMIT_S)
         encoding = result.capabilities.position_encoding
@@ -219,6 +227,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
+
+
+def _converter() -> Any:
+    converter = default_converter()
+
+    def structure(value: Any, _: Any) -> types.Command | types.CodeAction:
+        # lsprotocol's own hook takes every action that has a command for a command.
+        kind = types.Command if isinstance(value.get("command"), str) else types.CodeAction
+        return converter.structure(value, kind)
+
+    converter.register_structure_hook(types.Command | types.CodeAction, structure)
+    converter.register_structure_hook(typing.Union[types.Command, types.CodeAction], structure)  # noqa: UP007
+    return converter
 
 
 def _answer_requests(editor: Editor) -> None:
