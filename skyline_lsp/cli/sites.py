@@ -72,7 +72,7 @@ async def _prove(runner: Runner, program: Program, sites: Sequence[Site]) -> dic
         except (EditRefused, ProgramFailed):
             # A program that runs no batch of another size says nothing of the site.
             continue
-        proven[site.rank] = _follows(before, after, Fraction(other, site.batch_size))
+        proven[site.rank] = follows(before, after, Fraction(other, site.batch_size))
     return proven
 
 
@@ -85,7 +85,7 @@ def _other(value: int) -> int:
     return value // 2 if value > 1 else 2
 
 
-def _follows(before: BatchReport | None, after: BatchReport | None, factor: Fraction) -> bool:
+def follows(before: BatchReport | None, after: BatchReport | None, factor: Fraction) -> bool:
     """Whether some dimension of what the model is fed changed as the value did."""
     if before is None or after is None:
         return False
