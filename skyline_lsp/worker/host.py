@@ -126,6 +126,8 @@ class Host:
             os.environ[_NVML_CHECK] = "1"
             self._own_environment.append(_NVML_CHECK)
         self._torch_version, self._problem = preload.import_torch()
+        if self._fork and self._problem is None:
+            preload.import_quietly("skyline_lsp.worker.program")
         if self._fork:
             self._guard = preload.ForkGuard()
             gc.collect()
@@ -398,7 +400,8 @@ class Host:
 
     def _start_probe(self, modules: list[str]) -> None:
         """Try out in a fork which of the modules this process may import."""
-        wanted = [name for name in preload.new_modules(modules) if name not in self._unfit]
+        known = {*self._unfit, *self._to_import}
+        wanted = [name for name in preload.new_modules(modules) if name not in known]
         if not wanted:
             return
 
@@ -410,7 +413,6 @@ class Host:
             postmortem.exit_process(0)
 
         self._to_probe = wanted
-        self._to_import = []
         self._probe_answer = Decoder()
         self._probe = fork(main, None, with_output=False)
         self._watch(self._probe)
@@ -428,11 +430,10 @@ class Host:
                 else:
                     self._handle(last)
             self._unfit.update(self._to_probe)
-            self._end_probe(keep=True)
+            self._end_probe()
 
-    def _end_probe(self, keep: bool = False) -> None:
-        if not keep:
-            self._to_import = []
+    def _end_probe(self) -> None:
+        """End it where it is; what it found so far holds."""
         probe, self._probe = self._probe, None
         if probe is not None:
             probe.kill()
