@@ -9,11 +9,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench test-editors clean
+.PHONY: help setup demo test lint types bench test-editors test-panel panel clean
 
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile
-	@echo "make lint | types | bench | test-editors | clean"
+	@echo "make lint | types | bench | test-editors | test-panel | panel | clean"
 
 setup: $(STAMP)
 
@@ -31,7 +31,7 @@ demo: setup
 	$(BIN)/python scripts/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -m 'not editors'
+	$(BIN)/python -m pytest -m 'not editors and not browser'
 
 lint: setup
 	$(BIN)/ruff check .
@@ -45,6 +45,15 @@ bench: setup
 
 test-editors: setup
 	$(BIN)/python -m pytest -m editors
+
+# The system's Chromium is driven: on Debian, apt install chromium; or name one in CHROMIUM.
+test-panel: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e '.[browser]'
+	$(BIN)/python -m pytest -m browser
+
+# Needs Node: the panel's bundle is committed, so that nobody else does.
+panel:
+	cd clients/panel && npm ci --no-audit --no-fund && npm run check && npm run build
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
