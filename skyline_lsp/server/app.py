@@ -234,7 +234,11 @@ class Server(LanguageServer):
         traced = {types.TraceValue.Messages: logging.INFO, types.TraceValue.Verbose: logging.DEBUG}
         level = min(self._level, traced.get(self.protocol.trace, logging.CRITICAL))
         self._log_handler.setLevel(level)
-        logging.getLogger("skyline_lsp").setLevel(level)
+        logger = logging.getLogger("skyline_lsp")
+        # A log file has a level of its own, given on the command line.
+        logger.setLevel(
+            min([level, *(handler.level for handler in logger.handlers if handler is not self._log_handler)])
+        )
 
     async def _register_capabilities(self) -> None:
         registrations = []

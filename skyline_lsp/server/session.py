@@ -26,6 +26,7 @@ from skyline_lsp.protocol import (
     RunResult,
     RunSpec,
     Sample,
+    Stage,
     Status,
 )
 from skyline_lsp.server.cache import ResultCache, content_digest
@@ -56,6 +57,17 @@ UNTRUSTED: Final = (
     "Profiling runs the project's code, and this workspace is not trusted. Trust it in your editor to profile it."
 )
 PYPROJECT: Final = "pyproject.toml"
+
+
+# Where each stage begins on a progress bar, in percent: about what stages take of a run that compiles nothing.
+_BEGINS: Final = {
+    Stage.STARTING: 0,
+    Stage.LOADING: 5,
+    Stage.WARMING_UP: 15,
+    Stage.TIMING: 30,
+    Stage.TRACING: 65,
+    Stage.MEMORY: 85,
+}
 
 
 class Refused(Exception):
@@ -133,6 +145,8 @@ class _Job:
     """Path of each open document -> digest of its file when the job was started."""
     task: "asyncio.Task[None] | None" = None
     progress: Progress | None = None
+    progressed_s: int = 0
+    """When, in whole seconds."""
     superseded: bool = False
     refusal: str | None = None
     """Why it came to no result, where that is not the workload's failure."""
@@ -380,7 +394,9 @@ class Session:
             )
             for workload in self._workloads.values()
         )
-        progress = self._job.progress.message if self._job is not None and self._job.progress is not None else None
+        job = self._job
+        # A run reports often; once a second is enough for what is redrawn.
+        progress = (job.progress.stage, job.progressed_s) if job is not None and job.progress is not None else None
         programs = tuple(point.path for point in self._index.entry_points())
         return (shown, progress, programs, self._chosen, id(self._reading))
 
@@ -628,6 +644,7 @@ class Session:
 
     def _progressed(self, job: _Job, progress: Progress) -> None:
         job.progress = progress
+        job.progressed_s = int(self._monotonic())
         if self._job is job:
             self._show(job)
             self._listener.changed()
@@ -640,13 +657,12 @@ class Session:
 
     def _show(self, job: _Job) -> None:
         progress = job.progress
-        fraction = progress.fraction if progress is not None else None
         self._listener.activity(
             self,
             Activity(
                 title=f"{job.title} {self.files.relative(job.workload.path)}",
                 message=progress.message if progress is not None else "starting",
-                percentage=None if fraction is None else round(100 * min(max(fraction, 0.0), 1.0)),
+                percentage=_percentage(progress) if progress is not None else None,
             ),
         )
 
@@ -885,3 +901,11 @@ class Session:
             "measuredBatchSizes": [sample.batch_size for sample in workload.samples],
         }
         return status
+
+
+def _percentage(progress: Progress) -> int:
+    """How far a run is; a stage's own fraction lies between its beginning and the next one's."""
+    begins = sorted(_BEGINS.values())
+    begin = _BEGINS.get(progress.stage, begins[-1])
+    end = next((value for value in begins if value > begin), 100)
+    return begin + round((end - begin) * min(max(progress.fraction or 0.0, 0.0), 1.0))

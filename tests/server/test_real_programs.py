@@ -1,0 +1,155 @@
+"""The whole way with the real worker: programs that behave, and programs that do anything."""
+
+import importlib.util
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from lsprotocol import types
+
+from tests.server.editor import Editor
+
+pytestmark = [
+    pytest.mark.torch,
+    # Looked for, not imported: nothing here needs torch but the worker.
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+PROGRAM = """\
+import torch
+
+
+def skyline_model_provider():
+    return torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU())
+
+
+def skyline_input_provider(batch_size=32):
+    return (torch.randn(batch_size, 256),)
+
+
+def skyline_iteration_provider(model):
+    def iteration(inputs):
+{body}
+        output = model(inputs)
+        output.sum().backward()
+
+    return iteration
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
+    """One editor and one worker for all: what one program does must not harm the next."""
+    root = tmp_path_factory.mktemp("project")
+    settings = {"python": sys.executable, "workerCommand": [], "measure": {"timeBudgetSeconds": 0.3}}
+    editor = Editor(root, tmp_path_factory.mktemp("cache"), settings=settings)
+    await editor.start()
+    yield editor
+    assert await editor.finish() == 0
+
+
+async def profile(editor: Editor, name: str, body: str = "        pass") -> str:
+    """Start a run of a program whose iteration does something first; the URI of its file."""
+    path = Path(editor.root / f"{name}.py")
+    path.write_text(PROGRAM.format(body=body))
+    uri = editor.open(path.name)
+    await editor.command("skyline.profile", {"uri": uri})
+    return uri
+
+
+async def failed(editor: Editor, uri: str) -> types.Diagnostic:
+    """Wait for the diagnostic of a failure."""
+    return await editor.until(
+        lambda: next(
+            (row for row in editor.diagnostics.get(uri, ()) if row.severity == types.DiagnosticSeverity.Error), None
+        )
+    )
+
+
+async def check_lives(editor: Editor) -> None:
+    """The next run works."""
+    uri = await profile(editor, "next")
+    await editor.profiled(uri)
+    await editor.command("skyline.clear", {"uri": uri})
+    await editor.until(lambda: editor.diagnosed(uri, "profile") is None)
+
+
+async def test_a_model_is_profiled_predicted_and_retuned(editor: Editor) -> None:
+    """The main job."""
+    uri = await profile(editor, "main_job")
+    await editor.profiled(uri)
+    assert 15 in await editor.hints(uri)
+    status = await editor.command("skyline.status", {"uri": uri})
+    assert (status["profile"]["batchSize"], status["profile"]["device"]["kind"]) == (32, "cpu")
+    prediction = await editor.command("skyline.predict", {"uri": uri, "batchSize": 48})
+    estimate = prediction["samplesPerSecond"]
+    assert 0 < estimate["low"] <= estimate["value"] <= estimate["high"]
+    assert (await editor.command("skyline.setBatchSize", {"uri": uri, "batchSize": 48}))["applied"] is True
+    await editor.until(lambda: (row := editor.diagnosed(uri, "profile")) and row.message.startswith("Before"))
+    editor.save(uri)
+    await editor.profiled(uri)
+    status = await editor.command("skyline.status", {"uri": uri})
+    assert status["profile"]["batchSize"] == 48
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "written"),
+    [
+        ("prints", "        print('from print')", "from print"),
+        ("writes", "        import os; os.write(1, b'from descriptor one\\n')", "from descriptor one"),
+        ("echoes", "        import subprocess; subprocess.run(['echo', 'from a child'])", "from a child"),
+    ],
+)
+async def test_what_a_program_writes_reaches_the_log(editor: Editor, name: str, body: str, written: str) -> None:
+    """By whatever way it is written; the profile comes all the same."""
+    uri = await profile(editor, name, body)
+    await editor.profiled(uri)
+    await editor.until(lambda: editor.logged(written))
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "told"),
+    [
+        ("raises", "        raise ValueError('as the test wishes')", "as the test wishes"),
+        ("exits", "        import sys; sys.exit(3)", "exit"),
+        ("aborts", "        import os; os.abort()", "SIGABRT"),
+    ],
+)
+async def test_a_program_that_ends_badly_is_told_at_its_line(editor: Editor, name: str, body: str, told: str) -> None:
+    """An exception, an exit, an abort; and the next run works."""
+    uri = await profile(editor, name, body)
+    failure = await failed(editor, uri)
+    assert told in failure.message
+    assert failure.range.start.line == 14 - 1
+    await check_lives(editor)
+
+
+async def test_an_endless_loop_is_cancelled(editor: Editor) -> None:
+    """And the next run works."""
+    uri = await profile(editor, "loops", "        while True: pass")
+    await editor.until(
+        lambda: any(
+            "warming up" in (getattr(row, "message", None) or "")
+            for rows in editor.progress_reports.values()
+            for row in rows[1:]
+            if "loops" in (rows[0].title or "")
+        )
+    )
+    assert (await editor.command("skyline.cancel", {"uri": uri}))["cancelled"] is True
+    assert (await editor.command("skyline.status", {"uri": uri}))["state"] == "idle"
+    await check_lives(editor)
+
+
+async def test_a_missing_provider_is_told_where_it_belongs(editor: Editor) -> None:
+    """Before and after a run."""
+    path = editor.root / "missing.py"
+    path.write_text("def skyline_model_provider():\n    return None\n")
+    uri = editor.open("missing.py")
+    warning = await editor.until(lambda: editor.diagnosed(uri, "missing_provider"))
+    assert "skyline_input_provider" in warning.message
+    await editor.command("skyline.profile", {"uri": uri})
+    failure = await failed(editor, uri)
+    assert failure.code == "missing_provider"
