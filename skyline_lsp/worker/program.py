@@ -4,6 +4,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import NoReturn
 
 import torch
@@ -14,6 +16,7 @@ from skyline_lsp.worker.channel import Channel, PipeReporter
 from skyline_lsp.worker.child import MODULES, RESULT, Job
 from skyline_lsp.worker.device import accelerator_kind
 from skyline_lsp.worker.failures import ProfilerFault, Refused, failure_of, internal_failure
+from skyline_lsp.worker.fake import NEEDS_DATA, fake_tensors
 from skyline_lsp.worker.measurement import Measurement
 from skyline_lsp.worker.overrides import Overrides
 from skyline_lsp.worker.project import Project
@@ -92,7 +95,8 @@ class Program:
 
     def _run_provider(self, workload: ProviderWorkload) -> NoReturn:
         try:
-            workload.run(self._measurement, self._reporter)
+            with self._tensors():
+                workload.run(self._measurement, self._reporter)
         except ProfilerFault as fault:
             self._fault(fault.error)
         except BaseException as error:
@@ -103,7 +107,8 @@ class Program:
     def _run_script(self, workload: ScriptWorkload) -> NoReturn:
         code = 0
         try:
-            workload.run(self._measurement, self._reporter)
+            with self._tensors():
+                workload.run(self._measurement, self._reporter)
             self._conclude(workload.unmeasured)
         except SystemExit as error:
             # Python's way to say that the program is through; only what was measured so far tells what it means.
@@ -139,6 +144,10 @@ class Program:
             return
         self._fail(otherwise())
 
+    def _tensors(self) -> AbstractContextManager[None]:
+        """What the program's tensors are: an estimate needs none with data."""
+        return fake_tensors() if self._spec.goal is Goal.ESTIMATE else contextlib.nullcontext()
+
     # -- results -----------------------------------------------------------------------------------------------
 
     def _succeed(self) -> None:
@@ -158,6 +167,9 @@ class Program:
     def _fail_by(self, error: BaseException) -> None:
         """The program raised."""
         failure = failure_of(error, self._project, self._entry_frame())
+        if isinstance(error, NEEDS_DATA):
+            message = f"This line needs the values of a tensor, which an estimate does not have. {failure.message}"
+            failure = replace(failure, kind=FailureKind.NEEDS_DATA, message=message)
         with contextlib.suppress(Exception):
             # As Python would, for the log; the program may have closed the stream.
             print(failure.traceback, file=sys.stderr, end="", flush=True)
