@@ -31,9 +31,14 @@ def _start_log(path: str | None, level: str | None) -> None:
     """Log to a file, or else to standard error, where editors keep a server's remarks."""
     wished = getattr(logging, (level or ("info" if path is not None else "warning")).upper())
     try:
-        encoding = "utf-8" if path is not None else None
-        logging.basicConfig(filename=path, encoding=encoding, format=_FORMAT, level=logging.WARNING)
+        handler = logging.FileHandler(path, encoding="utf-8") if path is not None else logging.StreamHandler()
     except OSError as error:
         raise UsageError(f"--log-file: {path}: {error.strerror or error}") from error
-    # Only our own messages: pygls logs every message that it sends, and what it holds, at the level "info".
-    logging.getLogger("skyline_lsp").setLevel(wished)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.setLevel(wished)
+    # Of libraries, warnings only: pygls logs each message that it sends, with all it holds, at the level "info".
+    logging.getLogger().addHandler(handler)
+    logger = logging.getLogger("skyline_lsp")
+    logger.addHandler(handler)
+    logger.setLevel(wished)
+    logger.propagate = False
