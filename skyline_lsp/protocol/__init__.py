@@ -27,6 +27,7 @@ from skyline_lsp.protocol.messages import (
     Stage,
     Status,
 )
+from skyline_lsp.protocol.observations import LayoutTrial, LeafGradient, LoaderUse, OptimizerUse, Product
 from skyline_lsp.protocol.profile import (
     SCHEMA,
     CallNode,
@@ -68,12 +69,16 @@ __all__ = [
     "InitializeParams",
     "InitializeResult",
     "Iteration",
+    "LayoutTrial",
+    "LeafGradient",
     "LineCost",
+    "LoaderUse",
     "Measure",
     "Memory",
     "MemoryEstimate",
     "MemoryEvent",
     "Method",
+    "OptimizerUse",
     "Output",
     "Override",
     "ParameterCost",
@@ -82,6 +87,7 @@ __all__ = [
     "Peaks",
     "Phase",
     "PhaseKind",
+    "Product",
     "Profile",
     "Progress",
     "Remark",

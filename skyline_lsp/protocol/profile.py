@@ -13,6 +13,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from skyline_lsp.protocol.observations import LayoutTrial, LeafGradient, LoaderUse, OptimizerUse, Product
+
 SCHEMA = 1
 """Version of the JSON form of `Profile`; it changes when a field changes its meaning or goes."""
 
@@ -128,6 +130,12 @@ class CallNode:
     """Operations given to the device."""
     flop_type: str | None = None
     """Data type of most of the FLOP, such as "float32"; None where there are none."""
+    self_host_ms: float = 0.0
+    """On an accelerator: what the host spent at the line, waiting for the device included, as traced; else 0."""
+    self_host_reads: int = 0
+    """Operations that hand values of the device's tensors to Python, for which the host waits."""
+    self_pageable_bytes: int = 0
+    """Copied to the accelerator out of memory that is not pinned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +292,11 @@ class Profile:
     python_version: str
     files: dict[str, str]
     """Project files that ran, relative to the root -> SHA-256 of their bytes, in hexadecimal."""
+    products: tuple[Product, ...] = ()
+    loaders: tuple[LoaderUse, ...] = ()
+    optimizers: tuple[OptimizerUse, ...] = ()
+    leaf_gradients: tuple[LeafGradient, ...] = ()
+    layout_trials: tuple[LayoutTrial, ...] = ()
     remarks: tuple[Remark, ...] = ()
     warnings: tuple[str, ...] = ()
     """Remarks on how far to trust the numbers, each a sentence."""
