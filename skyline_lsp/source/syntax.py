@@ -93,3 +93,20 @@ def dotted_name(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+@lru_cache(maxsize=64)
+def parents(tree: ast.Module) -> dict[int, ast.AST]:
+    """The node above each node, by the identity of the lower one."""
+    return {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+
+def in_loop(syntax: Syntax, node: ast.AST) -> bool:
+    """Whether a node stands in a loop of its function or module."""
+    above = parents(syntax.tree)
+    at = above.get(id(node))
+    while at is not None and not isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(at, (ast.For, ast.AsyncFor, ast.While)):
+            return True
+        at = above.get(id(at))
+    return False
