@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench test-editors test-panel panel clean
+.PHONY: help setup demo test lint types bench vsix test-editors test-panel panel clean
 
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile
@@ -42,6 +42,9 @@ types: setup
 
 bench: setup
 	@for script in $(sort $(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+vsix: setup
+	scripts/editors/vsix.sh
 
 test-editors: setup
 	$(BIN)/python -m pytest -m editors

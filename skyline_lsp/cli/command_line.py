@@ -21,7 +21,7 @@ Profiling runs the program: only profile what you would run.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(_own(given))
+    arguments = parser().parse_args(_own(given))
     arguments.program_arguments = tuple(_programs(given))
     try:
         code = _run(arguments)
@@ -81,17 +81,18 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def parser() -> argparse.ArgumentParser:
+    """Everything that may be given."""
+    top = _Parser(
         prog="skyline-lsp",
         description="What each line of a PyTorch training step costs, next to the line.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"skyline-lsp {__version__}")
-    _add_serve_options(parser, None)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    top.add_argument("--version", action="version", version=f"skyline-lsp {__version__}")
+    _add_serve_options(top, None)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     serve = commands.add_parser("serve", help="start the language server", allow_abbrev=False)
     _add_serve_options(serve, argparse.SUPPRESS)
@@ -124,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("file", nargs="?", metavar="FILE", help="the program that is to be profiled")
     _add_common(doctor)
     _add_json(doctor)
-    return parser
+    return top
 
 
 def _program_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
