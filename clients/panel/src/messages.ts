@@ -126,6 +126,8 @@ export interface PredictionColumns {
   peakBytes: EstimateColumns;
   fits: (boolean | null)[];
   measured: boolean[];
+  /** The fitted laws alone, at measured sizes too; all null where nothing could be fitted. */
+  fitted: { samplesPerSecond: EstimateColumns; peakBytes: EstimateColumns };
   samples: {
     batchSizes: number[];
     runTimeMs: number[];
@@ -135,6 +137,7 @@ export interface PredictionColumns {
   };
   outOfMemory: number[];
   problems: string[];
+  suggestions: { name: string; batchSize: number; reason: string }[];
 }
 
 export interface PredictionsMessage {

@@ -12,8 +12,8 @@ export class Predictions {
   constructor(readonly columns: PredictionColumns) {
     this.sizes = columns.batchSizes;
     this.curves = {
-      rate: this.curve(columns.samplesPerSecond),
-      peak: this.curve(columns.peakBytes),
+      rate: rising(columns.fitted.samplesPerSecond, columns.samplesPerSecond),
+      peak: rising(columns.fitted.peakBytes, columns.peakBytes),
     };
   }
 
@@ -102,35 +102,28 @@ export class Predictions {
     return this.smallest;
   }
 
-  /** The rows that are predictions, not measurements: the fitted law, for drawing. */
+  /** The largest size of the table up to `size`, or the first beyond where that is none. */
+  upTo(size: number): number {
+    return this.sizes[Math.min(this.sizes.length - 1, bisectLeft(this.sizes, size))] ?? 1;
+  }
+
+  /** The fitted law, for drawing. */
   fitted(quantity: Quantity): { size: number; estimate: Estimate }[] {
-    const columns = quantity === "rate" ? this.columns.samplesPerSecond : this.columns.peakBytes;
+    const { fitted } = this.columns;
+    const columns = quantity === "rate" ? fitted.samplesPerSecond : fitted.peakBytes;
     const rows: { size: number; estimate: Estimate }[] = [];
     this.sizes.forEach((size, index) => {
       const found = estimate(columns, index);
-      if (found && !this.columns.measured[index]) rows.push({ size, estimate: found });
+      if (found) rows.push({ size, estimate: found });
     });
     return rows;
   }
+}
 
-  /**
-   * The law along the table, never falling, so that a position has one batch size: measured rows scatter about the
-   * law, and the fitted rows beside them stand in for them.
-   */
-  private curve(columns: EstimateColumns): number[] {
-    const raw = columns.value.map((value, index) => {
-      if (!this.columns.measured[index]) return value ?? NaN;
-      const below = columns.value[index - 1];
-      const above = columns.value[index + 1];
-      const a = this.columns.batchSizes[index - 1] ?? 0;
-      const b = this.columns.batchSizes[index] ?? 0;
-      const c = this.columns.batchSizes[index + 1] ?? 0;
-      if (below != null && above != null) return below + ((above - below) * (b - a)) / (c - a);
-      return value ?? NaN;
-    });
-    let highest = -Infinity;
-    return raw.map((value) => (highest = Number.isFinite(value) ? Math.max(highest, value) : highest));
-  }
+/** The law along the table, never falling, so that a position on a bar has one batch size. */
+function rising(fitted: EstimateColumns, known: EstimateColumns): number[] {
+  let highest = 0;
+  return fitted.value.map((value, index) => (highest = Math.max(highest, value ?? known.value[index] ?? 0)));
 }
 
 function estimate(columns: EstimateColumns, index: number): Estimate | null {
