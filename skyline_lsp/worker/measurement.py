@@ -81,7 +81,8 @@ class Measurement:
         self._module_lines.install()
         self._module_names: dict[int, str] = {}
         self._traces: list[IterationTrace] = []
-        self._recording: Recording | None = None
+        self.recording: Recording | None = None
+        """What the iteration that records memory saw."""
         self._work: dict[int, Work] = {}
         self._peaks = spec.peaks
         self._gradient_bytes: dict[str, int] = {}
@@ -129,19 +130,19 @@ class Measurement:
         if self._spec.goal is Goal.PROVE:
             return bool(self._traces)
         if self._spec.goal is Goal.ESTIMATE:
-            return self._recording is not None
+            return self.recording is not None
         if self._spec.goal is Goal.SAMPLE:
-            return bool(self._timing.times_ms) and (self._complete or self._recording is not None)
+            return bool(self._timing.times_ms) and (self._complete or self.recording is not None)
         return bool(self._timing.times_ms)
 
     def estimate(self) -> protocol.MemoryEstimate | None:
         """With goal ESTIMATE, what was found; None where the iteration that records was not reached."""
-        if self._recording is None or self.batch_size is None:
+        if self.recording is None or self.batch_size is None:
             return None
         return protocol.MemoryEstimate(
             batch_size=self.batch_size,
-            peak_bytes=self._recording.peak()[0],
-            live_bytes=tuple(self._recording.operations),
+            peak_bytes=self.recording.peak()[0],
+            live_bytes=tuple(self.recording.operations),
         )
 
     def result(self) -> tuple[protocol.Profile | None, protocol.Sample | None, protocol.BatchReport | None]:
@@ -267,7 +268,7 @@ class Measurement:
             modes.close()
             recording = storages.stop()
         self._work = dict(counter.by_node)
-        self._recording = recording
+        self.recording = recording
         if compilation.in_use():
             self._warnings.append(
                 "Compiled code can't be watched operation by operation: memory, FLOP and bytes are those of the same "
@@ -371,7 +372,7 @@ class Measurement:
             micro_batches=self.micro_batches,
             timing=self._timing,
             traces=self._traces,
-            recording=self._recording,
+            recording=self.recording,
             work=self._work,
             peaks=self._peaks,
             tree=self._tree,
