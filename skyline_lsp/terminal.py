@@ -142,7 +142,7 @@ def progress_line(console: Console, *, verbose: bool) -> Iterator[ProgressLine]:
         yield _PlainProgress(console, verbose=verbose)
         return
     bar = Progress(
-        SpinnerColumn(),
+        SpinnerColumn("line"),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         console=console,

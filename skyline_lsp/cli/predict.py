@@ -4,7 +4,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.text import Text
@@ -14,8 +14,9 @@ from skyline_lsp.cli.project import Program, open_program
 from skyline_lsp.cli.worker import ProgramFailed, Runner, batch_size_site, spec_for, with_worker
 from skyline_lsp.features import Table
 from skyline_lsp.features.units import format_bytes, format_ms, format_range, format_rate
-from skyline_lsp.prediction import Estimate, Model, Prediction, fit, predict
-from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Profile, Sample
+from skyline_lsp.prediction import Estimate, Known, Model, Prediction, Spent, fit, next_batch_size, predict
+from skyline_lsp.prediction.sampling import RANGE
+from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Profile, RunSpec, Sample
 from skyline_lsp.terminal import print_lines, printable, standard_consoles
 
 
@@ -36,56 +37,77 @@ def run(arguments: argparse.Namespace) -> int:
     program = open_program(arguments)
     if program.entry.kind is not EntryKind.PROVIDER:
         batch_size_site(program)
-    measured = with_worker(program, lambda runner: _measure(runner, program), verbose=arguments.verbose)
+    wanted: tuple[int, ...] = arguments.batch_size
+    measured = with_worker(program, lambda runner: _measure(runner, program, wanted), verbose=arguments.verbose)
     memory_bytes = measured.profile.device.memory_bytes
     predictions = [
-        prediction
-        for size in arguments.batch_size
-        if (prediction := predict(measured.model, size, memory_bytes)) is not None
+        prediction for size in wanted if (prediction := predict(measured.model, size, memory_bytes)) is not None
     ]
     if arguments.json:
         print(json.dumps(_json(measured, predictions), indent=2))
     else:
         _print(measured, predictions)
-    return DONE if len(predictions) == len(arguments.batch_size) else FAILED
+    return DONE if len(predictions) == len(wanted) else FAILED
 
 
-async def _measure(runner: Runner, program: Program) -> Measured:
+async def _measure(runner: Runner, program: Program, wanted: Sequence[int]) -> Measured:
+    """Measure the batch size in force, and others until the wanted ones can be told or time is up."""
     began = time.monotonic()
-    result = await runner.run(spec_for(program, Goal.PROFILE))
+    result = await runner.run(_recording(spec_for(program, Goal.PROFILE)))
     profile = result.profile
     if profile is None or result.sample is None or profile.batch_size is None:
         raise CommandError("The batch size that the program runs with can't be told, so no other can be predicted.")
-    samples = [result.sample]
-    out_of_memory: list[int] = []
+    known = Known(
+        current=profile.batch_size,
+        samples=(result.sample,),
+        memory_bytes=profile.device.memory_bytes,
+        spent=(Spent(batch_size=profile.batch_size, seconds=time.monotonic() - began),),
+    )
     problems: list[str] = []
-    for size in _sizes_to_measure(profile.batch_size):
-        if time.monotonic() - began > program.project.settings.prediction_budget_s:
-            problems.append("The time for measuring ran out: predictions rest on fewer batch sizes than they should.")
-            break
-        try:
-            sample = (await runner.run(spec_for(program, Goal.SAMPLE, size), label=f"batch size {size}")).sample
-        except ProgramFailed as failed:
-            if failed.failure.kind is FailureKind.OUT_OF_MEMORY:
-                out_of_memory.append(size)
-            else:
-                problems.append(f"The program does not run at batch size {size}: {failed.failure.message}")
-            continue
-        if sample is not None:
-            samples.append(sample)
+    budget_s = program.project.settings.prediction_budget_s
+    deadline = time.monotonic() + budget_s
+    for current in _centres(profile.batch_size, wanted):
+        known = replace(known, current=current)
+        while (size := next_batch_size(replace(known, seconds_left=max(0.0, deadline - time.monotonic())))) is not None:
+            known = await _sample(runner, program, known, size, problems)
+        if next_batch_size(known) is not None:
+            problems.append(f"Measuring was ended after {budget_s:g} s; measuring more would narrow the predictions.")
     model = fit(
-        samples,
+        known.samples,
         accelerator=profile.device.kind != "cpu",
         micro_batches=profile.micro_batches,
-        out_of_memory=out_of_memory,
+        out_of_memory=known.out_of_memory,
     )
     problems += model.problems
-    return Measured(profile=profile, samples=tuple(samples), model=model, problems=tuple(dict.fromkeys(problems)))
+    return Measured(profile=profile, samples=known.samples, model=model, problems=tuple(dict.fromkeys(problems)))
 
 
-def _sizes_to_measure(current: int) -> tuple[int, ...]:
-    """Beside the one in force: its double, and its half or, where there is none, four times as much."""
-    return (2 * current, current // 2 if current > 1 else 4)
+async def _sample(runner: Runner, program: Program, known: Known, size: int, problems: list[str]) -> Known:
+    """What is known once `size` was measured, or was found to be impossible."""
+    began = time.monotonic()
+    try:
+        spec = _recording(spec_for(program, Goal.SAMPLE, size))
+        sample = (await runner.run(spec, label=f"batch size {size}")).sample
+    except ProgramFailed as failed:
+        if failed.failure.kind is FailureKind.OUT_OF_MEMORY:
+            return replace(known, out_of_memory=(*known.out_of_memory, size))
+        problems.append(f"The program does not run at batch size {size}: {failed.failure.message}")
+        return replace(known, failed=(*known.failed, size))
+    if sample is None:
+        return replace(known, failed=(*known.failed, size))
+    spent = Spent(batch_size=size, seconds=time.monotonic() - began)
+    return replace(known, samples=(*known.samples, sample), spent=(*known.spent, spent))
+
+
+def _centres(current: int, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Batch sizes to measure around, so that all wanted are covered: what is near one of them can be predicted."""
+    above = [size // RANGE for size in wanted if size > RANGE * current]
+    below = [size * RANGE for size in wanted if size * RANGE < current]
+    return tuple(dict.fromkeys([current, *([max(above)] if above else []), *([min(below)] if below else [])]))
+
+
+def _recording(spec: RunSpec) -> RunSpec:
+    return replace(spec, measure=replace(spec.measure, record_live_bytes=True))
 
 
 def _json(measured: Measured, predictions: Sequence[Prediction]) -> dict[str, Any]:
