@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from skyline_lsp.source.dataflow.interpreter import OutOfSteps, Run
+from skyline_lsp.source.config_files import CONFIG_SUFFIXES, ConfigError, integers, kind_of, read_config
+from skyline_lsp.source.dataflow.interpreter import MAX_STEPS, OutOfSteps, Run
 from skyline_lsp.source.dataflow.loaders import WHOLE_DATA
 from skyline_lsp.source.dataflow.objects import bind
+from skyline_lsp.source.dataflow.operators import speaks_of_batch
 from skyline_lsp.source.dataflow.values import (
     ArgumentLiteral,
     Class,
@@ -38,6 +40,9 @@ from skyline_lsp.source.syntax import SourceError, parse
 
 MAX_NAME_ONLY = 40
 """Sites listed by their name alone."""
+
+MAX_CONFIG_FILES = 60
+"""Configuration files searched where no batch size was followed to its literal."""
 
 MAX_ALTERNATIVES = 4
 """Subcommands followed where the arguments name none."""
@@ -135,7 +140,10 @@ def _script(files: Files, entry_path: str, arguments: tuple[str, ...], environme
             break
     assert best is not None
     sites = _sites_of(best, best.feeds)
+    answered = any(not site.evaluation and site.kind is not SiteKind.RUN_CONFIGURATION for site in sites)
     sites += _by_name(best, {(site.path, site.line, site.start) for site in sites})
+    if not answered:
+        sites += _by_key(best)
     ranked = _ranked(sites)
     editable = any(site.editable and site.resolved and not site.evaluation for site in ranked)
     return _Analysis(sites=ranked, reason="" if editable else _why(best, ranked))
@@ -159,11 +167,11 @@ def _runs(files: Files, entry_path: str, arguments: tuple[str, ...], environment
     _follow(first)
     yield first
     for alternative in range(1, min(first.alternatives, MAX_ALTERNATIVES)):
-        other = Run(files, entry_path, arguments, environment)
+        other = Run(files, entry_path, arguments, environment, max_steps=MAX_STEPS // 2)
         other.alternative = alternative
         _follow(other)
         yield other
-    lenient = Run(files, entry_path, arguments, environment, lenient=True)
+    lenient = Run(files, entry_path, arguments, environment, lenient=True, max_steps=MAX_STEPS // 2)
     module = _follow(lenient)
     yield lenient
     if module is not None:
@@ -227,6 +235,8 @@ def _sites_of(run: Run, feeds: list[Feed]) -> list[Site]:
         evaluation = _is_evaluation(feed, any_trained)
         category = 2 if evaluation else 0 if feed.trained else 1
         for position, (source, overridden) in enumerate(_all_sources(feed.batch)):
+            if not (feed.trained or feed.strength <= 1 or speaks_of_batch(source)):
+                continue
             order = (
                 category,
                 bool(overridden),
@@ -282,6 +292,13 @@ def _is_evaluation(feed: Feed, any_trained: bool) -> bool:
     return any_trained and feed.iterated and feed.strength <= 1
 
 
+_MAY_BE_NONE = {
+    SiteKind.ARGPARSE, SiteKind.CLICK, SiteKind.TYPER, SiteKind.ABSL, SiteKind.TYRO, SiteKind.DATACLASS_FIELD,
+    SiteKind.FUNCTION_DEFAULT, SiteKind.CONSTANT, SiteKind.ATTRIBUTE, SiteKind.CLASS_ATTRIBUTE, SiteKind.DICT_ENTRY,
+}  # fmt: skip
+"""Where None stands for a batch size to be found automatically."""
+
+
 def _site(run: Run, found: _Found) -> Site | None:
     literal = found.source.literal
     if isinstance(literal, ArgumentLiteral):
@@ -309,7 +326,9 @@ def _site(run: Run, found: _Found) -> Site | None:
         place, path = located, run.modules.native_path(literal.path)
     if place.value == 0 and place.text != "None":
         return None
-    if place.text == "None" and place.kind in (SiteKind.DATALOADER, SiteKind.EXPRESSION):
+    if place.text == "None" and (
+        found.feed.strength or place.kind not in _MAY_BE_NONE or not names_batch_size(place.name)
+    ):
         return None
     return _make_site(run, found, place, path)
 
@@ -436,6 +455,47 @@ def _by_name(run: Run, known: set[tuple[str, int, int]]) -> list[Site]:
             wanted = place.name.lstrip("-").replace("-", "_") in unread
             sites.append((evaluation, not wanted, len(sites), site))
     return [site for *_, site in sorted(sites, key=lambda item: item[:3])][:MAX_NAME_ONLY]
+
+
+def _by_key(run: Run) -> list[Site]:
+    """Numbers of the project's configuration files whose key speaks of a batch size."""
+    found: list[tuple[bool, int, str, int, Site]] = []
+    paths = [path for path in run.files.paths(CONFIG_SUFFIXES) if not path.rsplit("/", 1)[-1].startswith(".")]
+    for path in sorted(paths, key=lambda path: (path.count("/"), path))[:MAX_CONFIG_FILES]:
+        kind, data = kind_of(path), run.files.read(path)
+        if kind is None or data is None or (b"atch" not in data and b"bs" not in data):
+            continue
+        try:
+            tree = read_config(data, kind)
+        except ConfigError:
+            continue
+        for keys, scalar in integers(tree):
+            position = scalar.position
+            if position is None or not names_batch_size(keys[-1]) or int(scalar.value) < 1:
+                continue
+            name = ".".join(keys)
+            evaluation = any(names_evaluation(key) for key in keys)
+            reason = (
+                f"{name} in {_shown(run, path)}: its name speaks of a batch size, but the file was not seen to be read"
+            )
+            site = Site(
+                path=path,
+                line=position.line,
+                column=position.column + 1,
+                start=position.start,
+                end=position.start + len(position.text),
+                text=position.text,
+                value=int(scalar.value),
+                kind=kind,
+                name=name,
+                editable=True,
+                reason=reason + ("; for evaluation only" if evaluation else ""),
+                evaluation=evaluation,
+                rank=0,
+                resolved=False,
+            )
+            found.append((evaluation, path.count("/"), path, position.start, site))
+    return [site for *_, site in sorted(found, key=lambda item: item[:4])][:MAX_NAME_ONLY]
 
 
 def _ranked(sites: list[Site]) -> tuple[Site, ...]:

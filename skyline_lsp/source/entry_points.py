@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from skyline_lsp.source.files import Files
 from skyline_lsp.source.syntax import SourceError, Syntax, called_name, is_main_guard, parse, top_level
+from skyline_lsp.source.text import split_lines
 
 PREFIXES = ("skyline", "deepview")
 ROLES = ("model", "input", "iteration")
@@ -18,6 +19,9 @@ _FRAMEWORK = re.compile(
     rb"\b(?:torch|lightning|pytorch_lightning|transformers|accelerate|fastai|ignite|deepspeed|timm|ultralytics|trl)\b"
 )
 _TRAINS = re.compile(rb"backward|\bfit|train|learn|optim|main\(", re.IGNORECASE)
+_RUNS = re.compile(
+    rb"__main__|^(?:for|while|with|if|try)\b|^[A-Za-z_][\w.]*\(|^[^\s#@].*(?:fit|train|run|learn)\w*\(", re.MULTILINE
+)
 _TRAIN_CALL = re.compile(
     r"^(?:fit(?:_.*)?|train|train_.*|.*_train|.*_training|training|learn|finetune|fine_tune|pretrain)$"
 )
@@ -73,7 +77,9 @@ class EntryPoint:
 def find_entry_point(path: str, data: bytes) -> EntryPoint | None:
     """What the file at `path` is to be profiled as; None where it neither has providers nor trains, or is broken."""
     provides = _PROVIDER.search(data) is not None
-    if not provides and not (_TRAINS.search(data) and (_FRAMEWORK.search(data) or _script_name(path))):
+    if not provides and not (
+        _RUNS.search(data) and _TRAINS.search(data) and (_FRAMEWORK.search(data) or _script_name(path))
+    ):
         return None
     try:
         syntax = parse(data)
@@ -176,29 +182,40 @@ def _training_script(path: str, syntax: Syntax) -> EntryPoint | None:
     """A heuristic: it starts something when run, and in it is a step that trains, or a call that names one."""
     guard = next((s for s in syntax.tree.body if isinstance(s, ast.If) and is_main_guard(s.test)), None)
     step: ast.Call | None = None
-    step_text = ""
     call: ast.Call | None = None
     for node in ast.walk(syntax.tree):
         if not isinstance(node, ast.Call):
             continue
-        name = called_name(node)
-        if name in ("backward", "manual_backward") and isinstance(node.func, ast.Attribute):
-            if step is None or node.lineno < step.lineno:
-                step, step_text = node, f"{syntax.segment(node.func)}(...)"
-        elif _TRAIN_CALL.match(name) and not _is_mode_switch(node) and (call is None or node.lineno < call.lineno):
+        if _is_backward(node):
+            step = node if step is None or node.lineno < step.lineno else step
+        elif _starts_training(node) and (call is None or node.lineno < call.lineno):
             call = node
-    runs = guard is not None or _runs_at_top(syntax.tree.body)
-    if not runs:
+    if guard is None and not _runs_at_top(syntax.tree):
         return None
     how = "a __main__ block" if guard is not None else "statements at its top level"
     if step is not None:
-        return _script(path, step.lineno, f"it trains ({step_text}) and has {how}")
+        return _script(path, step.lineno, f"it trains ({_called(syntax, step)}) and has {how}")
     if call is not None:
-        text = syntax.segment(call.func).splitlines()[0]
-        return _script(path, call.lineno, f"it calls {text}(...) and has {how}")
+        return _script(path, call.lineno, f"it calls {_called(syntax, call)} and has {how}")
     if guard is not None and _script_name(path) and _imports_framework(syntax.tree):
         return _script(path, guard.lineno, f"its name says that it trains, and it has {how}")
     return None
+
+
+def _called(syntax: Syntax, call: ast.Call) -> str:
+    return f"{split_lines(syntax.segment(call.func))[0]}(...)"
+
+
+def _is_backward(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "manual_backward")
+
+
+def _starts_training(call: ast.Call) -> bool:
+    """Whether a call's name says that it trains."""
+    name = called_name(call)
+    if name in ("run", "start", "main", "launch") and isinstance(call.func, ast.Attribute):
+        return re.search(r"train|runner|learner", _owner(call.func), re.IGNORECASE) is not None
+    return _TRAIN_CALL.match(name) is not None and not _is_mode_switch(call)
 
 
 def _script(path: str, line: int, reason: str) -> EntryPoint:
@@ -215,22 +232,34 @@ def _is_mode_switch(call: ast.Call) -> bool:
         return False
     if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, bool):
         return True
-    owner = call.func.value
-    last = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    return not re.search(r"train|learn|engine|runner|algo|agent|yolo", _owner(call.func), re.IGNORECASE)
+
+
+def _owner(function: ast.Attribute) -> str:
+    """The last name of what a method is called on."""
+    owner = function.value
     if isinstance(owner, ast.Call):
-        last = called_name(owner)
-    return not re.search(r"train|learn|engine|runner|algo|agent|yolo", last, re.IGNORECASE)
+        return called_name(owner)
+    return owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
 
 
-def _runs_at_top(body: list[ast.stmt]) -> bool:
-    """Whether the module does work when run, beyond definitions, imports and constants."""
-    for statement in body:
-        if isinstance(statement, (ast.For, ast.While, ast.With)):
-            return True
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            return True
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-            return True
+def _runs_at_top(tree: ast.Module) -> bool:
+    """Whether the module trains, or starts a function of its own, when it is run."""
+    own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            continue
+        pending: list[ast.AST] = [statement]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+                continue
+            if isinstance(node, ast.Call):
+                if _is_backward(node) or _starts_training(node):
+                    return True
+                if isinstance(statement, (ast.Expr, ast.For, ast.While, ast.If)) and called_name(node) in own:
+                    return True
+            pending.extend(ast.iter_child_nodes(node))
     return False
 
 

@@ -10,6 +10,7 @@ from skyline_lsp.source.dataflow.objects import clone, elements, get_item, set_i
 from skyline_lsp.source.dataflow.operators import compare, truth
 from skyline_lsp.source.dataflow.values import (
     NOTHING,
+    ArgumentLiteral,
     Call,
     FileContent,
     Instance,
@@ -70,9 +71,15 @@ def scalar_method(run: Run, value: Known, name: str, call: Call) -> Value | None
         return None
     if isinstance(result, (list, tuple)):
         kind = "list" if isinstance(result, list) else "tuple"
-        return sequence(kind, [Known(item) for item in result])
+        # A part of a command-line argument, such as "--batch_size=32", is still of the command line.
+        return sequence(kind, [Known(item, value.sources if _is_argument(value, item) else ()) for item in result])
     keeps = name in ("strip", "lstrip", "rstrip")
     return Known(result, value.sources if keeps else ())
+
+
+def _is_argument(value: Known, part: Any) -> bool:
+    literals = [source.literal for source in value.sources]
+    return any(isinstance(literal, ArgumentLiteral) and literal.text == part for literal in literals)
 
 
 def path_method(run: Run, value: Known, name: str, call: Call) -> Value | None:

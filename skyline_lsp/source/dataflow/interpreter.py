@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import enum
 import posixpath
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -65,14 +66,17 @@ from skyline_lsp.source.dataflow.values import (
 from skyline_lsp.source.files import Files
 from skyline_lsp.source.syntax import dotted_name, parse
 
-MAX_STEPS = 150_000
-"""Statements and calls followed in one program: about a second."""
+MAX_STEPS = 60_000
+"""Statements and calls followed in one program: a second or two."""
 
 MAX_DEPTH = 28
 """Project calls within each other: each takes about ten of the interpreter's own frames."""
 
 MAX_CALLS_OF_ONE = 40
 """How often one function is followed; helpers called more often tell nothing new."""
+
+_MODULES = {"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.Sequential", "torch.autograd.Function"}
+_FEEDING = re.compile(r"batch_?size|loader|minibatch|sampler|\bbsz?\b|config|args", re.IGNORECASE)
 
 _MISSING = Known("missing")
 
@@ -104,6 +108,7 @@ class Run:
         arguments: tuple[str, ...] = (),
         environment: dict[str, str] | None = None,
         lenient: bool = False,
+        max_steps: int = MAX_STEPS,
     ) -> None:
         self.files: Files = files
         self.entry_path = normal(entry_path)
@@ -117,6 +122,7 @@ class Run:
         self.entered: set[int] = set()
         """Functions that were followed, by the identity of their node."""
         self.steps = 0
+        self.max_steps = max_steps
         self.alternative = 0
         """Which subcommand to follow where the arguments name none."""
         self.alternatives = 1
@@ -127,6 +133,10 @@ class Run:
         self._calls: dict[int, int] = {}
         self._loops: list[frozenset[Feed]] = []
         self._called_back: set[int] = set()
+        self._computing: dict[int, bool] = {}
+        """Whether a class is a plain torch module, by the identity of its node."""
+        self._generators: dict[int, bool] = {}
+        """Whether a function is a generator, by the identity of its node."""
 
     # The program.
 
@@ -186,6 +196,8 @@ class Run:
 
     def fork(self, *branches: Callable[[], Flow]) -> Flow:
         """Follow each branch from the same state, and join what they leave. Raises `Ended` where all of them do."""
+        if len(branches) == 1:
+            return self._attempt(branches[0])
         self._forks += 1
         start = len(self._trail)
         outcomes: list[tuple[Flow, dict[tuple[int, Any], tuple[dict[Any, Value], Any, Value]]]] = []
@@ -195,14 +207,7 @@ class Run:
                     flow: Flow | None = branch()
                 except Ended:
                     flow = None
-                changed: dict[tuple[int, Any], tuple[dict[Any, Value], Any, Value]] = {}
-                for cells, key, old in reversed(self._trail[start:]):
-                    changed.setdefault((id(cells), key), (cells, key, cells.get(key, _MISSING)))
-                    if old is _MISSING:
-                        cells.pop(key, None)
-                    else:
-                        cells[key] = old
-                del self._trail[start:]
+                changed = self._take_back(start)
                 if flow is not None:
                     outcomes.append((flow, changed))
         finally:
@@ -219,10 +224,38 @@ class Run:
                 self.store(cells, key, _join_cells(values))
         return min((flow for flow, _ in kept), key=lambda flow: flow.value)
 
+    def _attempt(self, branch: Callable[[], Flow]) -> Flow:
+        """Follow the one branch there is; its changes are taken back where it raises `Ended`."""
+        self._forks += 1
+        start = len(self._trail)
+        try:
+            return branch()
+        except Ended:
+            self._take_back(start)
+            raise
+        finally:
+            self._forks -= 1
+            if not self._forks:
+                self._trail.clear()
+
+    def _take_back(self, start: int) -> dict[tuple[int, Any], tuple[dict[Any, Value], Any, Value]]:
+        """Undo the changes since a point of the trail; what they were."""
+        changed: dict[tuple[int, Any], tuple[dict[Any, Value], Any, Value]] = {}
+        for cells, key, old in reversed(self._trail[start:]):
+            at = (id(cells), key)
+            if at not in changed:
+                changed[at] = (cells, key, cells.get(key, _MISSING))
+            if old is _MISSING:
+                cells.pop(key, None)
+            else:
+                cells[key] = old
+        del self._trail[start:]
+        return changed
+
     def step(self) -> None:
         """Count a step. Raises `OutOfSteps` at the limit."""
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        if self.steps > self.max_steps:
             raise OutOfSteps
 
     # Statements.
@@ -606,8 +639,7 @@ class Run:
             if optional is not None:
                 defaults[parameter.arg] = self.eval(optional, scope)
         name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-        generator = not isinstance(node, ast.Lambda) and _is_generator(node)
-        return Function(node=node, scope=scope, name=name, defaults=defaults, generator=generator)
+        return Function(node=node, scope=scope, name=name, defaults=defaults)
 
     def _decorated(self, decorator: Value, value: Value, scope: Scope) -> Value:
         if isinstance(decorator, (Function, Class, Partial, Instance)):
@@ -650,6 +682,11 @@ class Run:
             return name
         if isinstance(node, ast.Constant):
             return repr(node.value)[:60]
+        if node.lineno == node.end_lineno:
+            line = scope.module.syntax.source.lines[node.lineno - 1]
+            if line.isascii():
+                text = line[node.col_offset : node.end_col_offset]
+                return text if len(text) <= 60 else text[:57] + "..."
         try:
             text = " ".join(ast.unparse(node).split())
         except (RecursionError, ValueError):
@@ -983,12 +1020,20 @@ class Run:
             return Unknown(f"{function.name}(...)", passed)
         finally:
             self._stack.pop()
-        if function.generator:
+        if self._yields(node):
             item = join(scope.yields) if scope.yields else None
             feeds = feeds_of(item) if item is not None else NO_FEEDS
             feeds = feeds | frozenset(self.feeds[made:])
             return Unknown(f"{function.name}(...)", feeds, item=_tainted(item, feeds))
         return join(scope.returns) if scope.returns else NOTHING
+
+    def _yields(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+        """Whether a function is a generator."""
+        known = self._generators.get(id(node))
+        if known is None:
+            known = not isinstance(node, ast.Lambda) and _is_generator(node)
+            self._generators[id(node)] = known
+        return known
 
     def _bind_arguments(self, function: Function, call: Call, scope: Scope) -> None:
         arguments = function.node.args
@@ -1044,7 +1089,6 @@ class Run:
                         defaults={**inner.defaults, **function.kwargs},
                         receiver=inner.receiver,
                         owner=inner.owner,
-                        generator=inner.generator,
                     ),
                     feeds,
                 )
@@ -1075,6 +1119,8 @@ class Run:
         if maker is None and any(base.name.endswith(("Enum", "Flag")) for base in external_bases(cls)):
             return self._enum_member(cls, call)
         init = class_attribute(cls, "__init__")
+        if self._only_computes(cls):
+            return instance
         if init is not None and isinstance(init[0], Function):
             if any(base.name == "builtins.dict" for base in external_bases(cls)):
                 instance.native = Mapping({})
@@ -1088,6 +1134,21 @@ class Run:
             self.library.make_native(self, instance, call)
         self.library.after_construction(self, instance, call)
         return instance
+
+    def _only_computes(self, cls: Class) -> bool:
+        """Whether a class is a plain torch module whose text says nothing of batch sizes or loaders.
+
+        Models are the largest part of many programs, and none of a batch size's way.
+        """
+        known = self._computing.get(id(cls.node))
+        if known is None:
+            roots = external_bases(cls)
+            known = bool(roots) and all(base.name in _MODULES for base in roots)
+            for found in mro(cls) if known else ():
+                lines = found.module.syntax.source.lines[found.node.lineno - 1 : found.node.end_lineno]
+                known = known and not any(_FEEDING.search(line) for line in lines)
+            self._computing[id(cls.node)] = known
+        return known
 
     def make(self, cls: Class) -> Value:
         """An object of a class of which nothing was seen to be made."""

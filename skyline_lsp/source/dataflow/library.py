@@ -60,7 +60,7 @@ _THIRD_PARTY = {
     "typer", "fire", "absl", "tyro", "toml", "tomli", "yacs", "easydict", "ignite", "fastai", "monai", "optuna", "ray",
     "wandb", "mlflow", "rich", "loguru", "sacred", "simple_parsing", "pydantic", "attr", "attrs", "jsonargparse",
     "torchmetrics", "torchtext", "torch_geometric", "dgl", "spacy", "nltk", "tokenizers", "sentencepiece",
-    "safetensors", "huggingface_hub", "apex", "horovod", "webdataset", "h5py", "psutil", "requests", "skorch", "ultralytics",
+    "safetensors", "huggingface_hub", "apex", "horovod", "webdataset", "h5py", "psutil", "requests", "skorch",
 }  # fmt: skip
 
 _RECORD_DECORATORS = ("dataclass", "attr.s", "attrs", "define", "frozen", "attr.dataclass", "mutable", "configclass")
@@ -257,6 +257,9 @@ class Library:
         if tail in _BACKWARD:
             run.backward(feeds)
             return NOTHING
+        if tail.startswith("add_") and call.args and isinstance(call.args[0], command_line.Parser):
+            # `parser = Trainer.add_argparse_args(parser)`
+            return call.args[0]
         made = self._feeds_of_arguments(run, name, call)
         feeds = feeds | made
         for value in (*call.args, *call.kwargs.values()):
@@ -274,13 +277,13 @@ class Library:
             return NO_FEEDS
         found: set[Feed] = set()
         for key, value in call.kwargs.items():
-            if names_batch_size(key) and sources_of(value):
+            if names_batch_size(key) and sources_of(value) and _may_be_size(value):
                 strength = 1 if isinstance(value, Known) else 2
                 found.add(self.new_feed(run, name, value, strength, 0, call.scope, node=call.node, key=key))
         for value in (*call.args, *call.kwargs.values()):
             for part in value.items[:4] if isinstance(value, Sequence) else (value,):
                 if any(speaks_of_batch(source) for source in sources_of(part)):
-                    if isinstance(part, Known) and not isinstance(part.value, (int, float)):
+                    if not _may_be_size(part):
                         continue
                     found.add(self.new_feed(run, name, part, 4, 0, call.scope, node=call.node))
         return frozenset(found)
@@ -388,9 +391,17 @@ class Library:
         return configuration.resolve(run, value)
 
 
+def _may_be_size(value: Value) -> bool:
+    return not isinstance(value, Known) or (isinstance(value.value, (int, float)) and value.value > 0)
+
+
 def _argument(run: Run, text: str, position: int) -> Value:
-    if position and text.strip().lstrip("-").isdigit():
-        literal = ArgumentLiteral(text=text, value=int(text), option=text, overridden=None, path=run.entry_path, line=1)
+    """An element of `sys.argv`; the number in "32" or "--batch_size=32" is the command line's."""
+    option, _, given = text.rpartition("=")
+    if position and given.isascii() and given.isdigit():
+        literal = ArgumentLiteral(
+            text=given, value=int(given), option=option or text, overridden=None, path=run.entry_path, line=1
+        )
         return Known(text, (Source(literal=literal),))
     return Known(text)
 

@@ -44,7 +44,8 @@ WHOLE_DATA = 9
 NEVER_FEEDS = {
     "print", "info", "debug", "warning", "error", "log", "write", "format", "append", "add_scalar", "add_argument",
     "add_text", "AverageMeter", "update", "Path", "join", "makedirs", "save", "dump", "dumps", "step", "len",
-    "log_dict", "add_option", "DEFINE_integer", "set_defaults", "log_hyperparams", "add_hparams", "log_param", "log_params", "init",
+    "log_dict", "add_option", "DEFINE_integer", "set_defaults", "log_hyperparams", "add_hparams", "log_param",
+    "log_params", "init",
     "assert_", "map", "option", "argument", "Option", "Argument", "pformat", "ceil", "sqrt", "exit", "sum", "logging",
     "LambdaLR", "OneCycleLR", "CosineAnnealingLR", "StepLR", "get_linear_schedule_with_warmup", "Adam", "AdamW", "SGD",
     "BatchNorm1d", "BatchNorm2d", "tqdm", "trange", "ValueError", "RuntimeError", "rename", "Markdown", "echo",
@@ -205,9 +206,10 @@ def _made_tensor(run: Run, name: str, call: Call) -> Value | None:
     """`torch.randn(batch_size, ...)`: made-up data, or a full batch."""
     if not name.startswith("torch."):
         return None
-    size, second = call.get(0, "size"), call.get(1)
-    if isinstance(size, Sequence) and size.items:
-        size, second = size.items[0], size.items[1] if len(size.items) > 1 else None
+    shape = call.get(0, "size")
+    size, second = shape, call.get(1)
+    if isinstance(shape, Sequence) and shape.items:
+        size, second = shape.items[0], shape.items[1] if len(shape.items) > 1 else None
     if size is None or not sources_of(size):
         return None
     speaks = any(operators.speaks_of_batch(source) for source in sources_of(size))

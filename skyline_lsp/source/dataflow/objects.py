@@ -262,7 +262,6 @@ def bind(function: Function, receiver: Value, owner: Class | None) -> Function:
         defaults=function.defaults,
         receiver=receiver,
         owner=owner or function.owner,
-        generator=function.generator,
     )
 
 
@@ -340,7 +339,6 @@ def _class_member(run: Run, cls: Class, name: str) -> Value:
             name=value.name,
             defaults=value.defaults,
             owner=owner,
-            generator=value.generator,
         )
     if isinstance(value, Field):
         return _field_default(run, value)

@@ -40,7 +40,6 @@ from skyline_lsp.source.dataflow.values import (
     Native,
     Partial,
     Property,
-    PythonLiteral,
     Scope,
     Sequence,
     Static,
@@ -385,6 +384,8 @@ def _is_instance(value: Value, kind: Value) -> bool | None:
         if name in ("builtins.list", "builtins.tuple", "builtins.set"):
             return name == f"builtins.{value.kind}"
         return False if name in _TYPES or name == "builtins.dict" else None
+    if isinstance(value, (Native, Function, Class, Module)):
+        return False if name in _TYPES or name.startswith("builtins.") else None
     if isinstance(value, Instance):
         if isinstance(kind, Class):
             return kind in mro(value.cls)
@@ -460,25 +461,16 @@ def _eval(run: Run, call: Call) -> Value:
     code = call.args[0] if call.args else NOTHING
     if isinstance(code, Known) and isinstance(code.value, str) and len(code.value) < 1000:
         try:
-            tree = ast.parse(code.value.strip(), mode="eval")
-        except (SyntaxError, ValueError, RecursionError):
+            syntax = parse(code.value.strip().encode("utf-8", "replace"))
+        except SourceError:
             return Unknown("eval(...)")
-        inner = Scope(cells=call.scope.cells, module=call.scope.module, parent=call.scope.parent)
-        return _without_literals(run.eval(tree.body, inner), tree.body)
+        body = syntax.tree.body
+        if len(body) == 1 and isinstance(body[0], ast.Expr):
+            # Literals of the string stand in no file: hence no path.
+            module = Module(name="eval", path="", syntax=syntax, cells=call.scope.module.cells)
+            scope = Scope(cells=call.scope.cells, module=module, parent=call.scope.parent)
+            return run.eval(body[0].value, scope)
     return Unknown("eval(...)")
-
-
-def _without_literals(value: Value, within: ast.expr) -> Value:
-    """`value` without the literals of an evaluated string, which stand in no file."""
-    nodes = {id(node) for node in ast.walk(within)}
-    if isinstance(value, Known) and value.sources:
-        kept = tuple(
-            source
-            for source in value.sources
-            if not (isinstance(source.literal, PythonLiteral) and id(source.literal.node) in nodes)
-        )
-        return Known(value.value, kept)
-    return value
 
 
 def _literal_eval(run: Run, call: Call) -> Value:

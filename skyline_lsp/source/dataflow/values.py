@@ -183,7 +183,6 @@ class Function(Value):
     defaults: dict[str, Value]
     receiver: Value | None = None
     owner: Class | None = None
-    generator: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -401,6 +400,7 @@ _COUNT_WORDS = {
     "num", "n", "number", "idx", "index", "norm", "first", "id", "count", "batches", "nbatch", "nb", "accum",
     "accumulation", "interval", "every", "limit", "iter", "iters", "time", "steps", "epoch", "epochs", "total_steps",
     "sampler", "log", "seed", "end", "start", "max_batches", "worker", "workers", "multiplier", "factor",
+    "frequency", "freq", "period",
 }  # fmt: skip
 _EVALUATION_WORDS = {
     "test", "tests", "testing", "val", "valid", "validation", "eval", "evaluation", "evaluate", "dev", "infer",
@@ -479,36 +479,41 @@ def feeds_of(value: Value, depth: int = 3) -> frozenset[Feed]:
 
 
 def join(values: Iterable[Value]) -> Value:
-    """A value that is one of `values`."""
-    options: list[Value] = []
+    """A value that is one of `values`; of more than a few, those that come first."""
+    options: dict[object, Value] = {}
+    unknown: list[Unknown] = []
     for value in values:
         for option in value.options if isinstance(value, Choice) else (value,):
-            if not any(_same(option, other) for other in options):
-                options.append(option)
-    unknown = [option for option in options if isinstance(option, Unknown)]
+            if isinstance(option, Unknown):
+                if not unknown:
+                    options["unknown"] = option
+                unknown.append(option)
+            elif len(options) < MAX_OPTIONS:
+                options.setdefault(_identity(option), option)
     if len(unknown) > 1:
-        merged = Unknown(
-            label=unknown[0].label,
-            feeds=frozenset().union(*(option.feeds for option in unknown)),
-            sources=tuple(dict.fromkeys(source for option in unknown for source in option.sources)),
-            item=next((option.item for option in unknown if option.item is not None), None),
-        )
-        at = options.index(unknown[0])
-        options = [option for option in options if not isinstance(option, Unknown)]
-        options.insert(min(at, len(options)), merged)
+        options["unknown"] = _merged(unknown)
     if len(options) == 1:
-        return options[0]
-    return Choice(tuple(options[:MAX_OPTIONS])) if options else NOTHING
+        return next(iter(options.values()))
+    return Choice(tuple(options.values())) if options else NOTHING
 
 
-def _same(a: Value, b: Value) -> bool:
-    if a is b:
-        return True
-    if isinstance(a, Known) and isinstance(b, Known):
-        return type(a.value) is type(b.value) and a.value == b.value and _keys(a) == _keys(b)
-    if isinstance(a, External) and isinstance(b, External):
-        return a.name == b.name
-    return False
+def _merged(unknown: list[Unknown]) -> Unknown:
+    feeds, sources, item = NO_FEEDS, dict[Source, None](), None
+    for option in unknown:
+        if option.feeds and not option.feeds <= feeds:
+            feeds = feeds | option.feeds
+        sources.update(dict.fromkeys(option.sources))
+        item = item or option.item
+    return Unknown(unknown[0].label, feeds, tuple(sources), item)
+
+
+def _identity(value: Value) -> object:
+    """Equal for values that are the same for all that is known."""
+    if isinstance(value, Known) and isinstance(value.value, (str, int, float, bool, bytes, type(None))):
+        return type(value.value), value.value, tuple(_keys(value))
+    if isinstance(value, External):
+        return value.name
+    return id(value)
 
 
 def _keys(value: Known) -> list[tuple[str, int, int]]:
