@@ -1,6 +1,8 @@
 """The process of one run: prepares itself, then hands over to `program`. Free of torch, which may be missing."""
 
 import io
+import multiprocessing.process
+import os
 import sys
 import threading
 import traceback
@@ -25,9 +27,14 @@ class Job:
     """What the host gives to a child."""
 
     root: str
-    trace_path: str
-    """File for `postmortem`."""
+    folder: str
+    """A folder of the run's own, which the host removes after it."""
     spec: RunSpec
+
+    @property
+    def trace_path(self) -> str:
+        """File for `postmortem`."""
+        return os.path.join(self.folder, "trace")
 
 
 def run(job: Job, channel: Channel, questions: int | None = None) -> NoReturn:
@@ -54,6 +61,9 @@ def _run(job: Job, channel: Channel, questions: int | None) -> NoReturn:
     postmortem.watch(trace)
     if questions is not None:
         threading.Thread(target=postmortem.answer_where, args=(questions, trace), daemon=True).start()
+    # Processes that are killed can't remove the sockets that they share tensors through.
+    config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
+    config.setdefault("tempdir", job.folder)
     try:
         import torch
 

@@ -42,7 +42,7 @@ from skyline_lsp.worker.channel import Channel
 from skyline_lsp.worker.child import FORK_BROKEN, MODULES, RESULT, Job
 from skyline_lsp.worker.events import Event, Events, SelectEvents, Source, ThreadEvents
 from skyline_lsp.worker.postmortem import Death
-from skyline_lsp.worker.processes import RunningChild, TraceFile, adopt_orphans, fork, start_fresh
+from skyline_lsp.worker.processes import RunFolder, RunningChild, adopt_orphans, fork, start_fresh
 from skyline_lsp.worker.project import Project
 
 _NVML_CHECK: Final = "PYTORCH_NVML_BASED_CUDA_CHECK"
@@ -244,16 +244,16 @@ class Host:
         return False, None
 
     def _launch(self, identity: int, spec: RunSpec, warm: bool) -> None:
-        trace = TraceFile()
-        job = Job(root=self._root or "", trace_path=trace.path, spec=spec)
+        folder = RunFolder()
+        job = Job(root=self._root or "", folder=folder.path, spec=spec)
         # Libraries have read the environment when they were imported: another one needs a fresh process.
         same = all(os.environ.get(name) == value for name, value in (spec.entry.environment or {}).items())
         if self._fork and warm and same:
-            process = fork(lambda messages: self._be_child(job, messages), trace, with_output=True)
+            process = fork(lambda messages: self._be_child(job, messages), folder, with_output=True)
         else:
             environment = {name: value for name, value in os.environ.items() if name not in self._own_environment}
             environment.update(spec.entry.environment or {})
-            process = start_fresh(job, trace, environment, ask_by_pipe=self._options.threads)
+            process = start_fresh(job, folder, environment, ask_by_pipe=self._options.threads)
         now = time.monotonic()
         self._run = _Run(
             identity=identity,

@@ -5,6 +5,7 @@ On Linux the host forks itself; elsewhere, and where a run needs another environ
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,24 +39,22 @@ _ENDING_S = 5.0
 """How long killed processes may take to disappear."""
 
 
-class TraceFile:
-    """The file to which a process writes for `postmortem`."""
+class RunFolder:
+    """The folder of one run: what its process writes for `postmortem`, and what must not outlive it."""
 
     def __init__(self) -> None:
-        descriptor, self.path = tempfile.mkstemp(prefix="skyline-trace-")
-        os.close(descriptor)
+        self.path = tempfile.mkdtemp(prefix="skyline-")
 
-    def text(self) -> str:
-        """What was written so far."""
+    def trace(self) -> str:
+        """What the process wrote for `postmortem` so far."""
         try:
-            return Path(self.path).read_text(encoding="utf-8", errors="replace")
+            return Path(self.path, "trace").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
     def remove(self) -> None:
-        """Remove the file."""
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class RunningChild:
@@ -67,7 +66,7 @@ class RunningChild:
         pid: int,
         messages: int,
         output: int | None,
-        trace: TraceFile | None,
+        folder: RunFolder | None,
         process: "subprocess.Popen[bytes] | None" = None,
         questions: int | None = None,
     ) -> None:
@@ -78,13 +77,13 @@ class RunningChild:
         """Descriptor from which its standard output and error are read."""
         self.process = process
         """Of a fresh process."""
-        self._trace = trace
+        self._folder = folder
         self._questions = questions
         self._job = WindowsJob(int(vars(process)["_handle"])) if _WINDOWS and process is not None else None
 
     def trace(self) -> str:
         """What it has written for `postmortem`."""
-        return self._trace.text() if self._trace is not None else ""
+        return self._folder.trace() if self._folder is not None else ""
 
     def ask_where(self) -> int:
         """Have the process write where it is, and wait a moment for that. Returns where in `trace()` that begins."""
@@ -124,8 +123,8 @@ class RunningChild:
 
     def close(self) -> None:
         """Give back what the host holds for it."""
-        if self._trace is not None:
-            self._trace.remove()
+        if self._folder is not None:
+            self._folder.remove()
         for descriptor in (self.messages, self.output, self._questions):
             if descriptor is not None:
                 os.close(descriptor)
@@ -134,7 +133,7 @@ class RunningChild:
             self.process.returncode = 0
 
 
-def fork(main: Callable[[int], NoReturn], trace: TraceFile | None, with_output: bool) -> RunningChild:
+def fork(main: Callable[[int], NoReturn], folder: RunFolder | None, with_output: bool) -> RunningChild:
     """Fork this process. The child calls `main` with the descriptor for its messages.
 
     With `with_output` its standard output and error go to a pipe, else to nowhere.
@@ -151,7 +150,7 @@ def fork(main: Callable[[int], NoReturn], trace: TraceFile | None, with_output: 
     if pid:
         os.close(messages_end)
         os.close(output_end)
-        return RunningChild(pid=pid, messages=messages, output=output, trace=trace)
+        return RunningChild(pid=pid, messages=messages, output=output, folder=folder)
     try:
         become_run_process(host)
         os.close(messages)
@@ -167,7 +166,7 @@ def fork(main: Callable[[int], NoReturn], trace: TraceFile | None, with_output: 
         postmortem.exit_process(70)
 
 
-def start_fresh(job: Job, trace: TraceFile, environment: Mapping[str, str], ask_by_pipe: bool) -> RunningChild:
+def start_fresh(job: Job, folder: RunFolder, environment: Mapping[str, str], ask_by_pipe: bool) -> RunningChild:
     """Start a fresh interpreter for a run, with `environment` as its whole environment."""
     questions_end, questions = os.pipe()
     messages, messages_end = os.pipe()
@@ -191,7 +190,7 @@ def start_fresh(job: Job, trace: TraceFile, environment: Mapping[str, str], ask_
         pid=process.pid,
         messages=messages,
         output=output,
-        trace=trace,
+        folder=folder,
         process=process,
         questions=questions if ask_by_pipe else None,
     )

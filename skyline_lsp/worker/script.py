@@ -107,6 +107,10 @@ class ScriptWorkload:
             self._put_first(os.getcwd())
             sys.argv = ["-m", *self._entry.arguments]
             spec = _runnable(self._entry.module or "")
+            if spec is None:
+                frame = Frame(path=self._entry.path, line=1, function="<module>")
+                message = f"There is no module `{self._entry.module}` to run from {os.getcwd()}."
+                raise Refused(Failure(kind=FailureKind.EXCEPTION, message=message, frames=(frame,)))
             loader: Any = spec.loader
             code: CodeType | None = loader.get_code(spec.name)
             if code is None:
@@ -181,14 +185,18 @@ class ScriptWorkload:
             self._stop()
 
 
-def _runnable(name: str) -> importlib.machinery.ModuleSpec:
-    """The spec of what `python -m name` runs."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise Refused(Failure(kind=FailureKind.EXCEPTION, message=f"There is no module named {name!r} to run."))
-    if spec.submodule_search_locations is not None and not name.endswith(".__main__"):
+def _runnable(name: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of what `python -m name` runs; None where there is nothing."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return None
+        # The package is there, and fails to import something.
+        raise
+    if spec is not None and spec.submodule_search_locations is not None and not name.endswith(".__main__"):
         return _runnable(name + ".__main__")
-    return spec
+    return spec if spec is not None and spec.loader is not None else None
 
 
 def _is_nested(frame: FrameType | None, optimizer_class: type[Any]) -> bool:
