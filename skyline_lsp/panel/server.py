@@ -194,6 +194,7 @@ class _Page:
         self._changed.set()
         self._stale = True
         self._highlight: str | None = None
+        self._replies: list[str] = []
         self._wishes: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
@@ -233,9 +234,13 @@ class _Page:
                 if self._stale:
                     self._stale = False
                     await self._send_state(sent)
-                message, self._highlight = self._highlight, None
-                if message is not None:
-                    await self._socket.send_str(message)
+                # Replies come after the state: an edit that is reported done is seen done.
+                texts, self._replies = self._replies, []
+                if self._highlight is not None:
+                    texts.append(self._highlight)
+                    self._highlight = None
+                for text in texts:
+                    await self._socket.send_str(text)
         except (ConnectionError, asyncio.CancelledError):
             return
         except Exception:
@@ -269,11 +274,8 @@ class _Page:
         except Exception:
             _log.exception("the panel's wish %r could not be fulfilled", wish.method)
             reply["error"] = "That went wrong; the language server's log says why."
-        if not self._socket.closed:
-            try:
-                await self._socket.send_str(wire.encode(reply))
-            except ConnectionError:
-                return
+        self._replies.append(wire.encode(reply))
+        self._changed.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

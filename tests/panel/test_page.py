@@ -15,8 +15,8 @@ from aiohttp import web
 from skyline_lsp.features import State
 from skyline_lsp.panel import PanelFailure, PanelState
 from skyline_lsp.panel.server import PanelServer
-from skyline_lsp.protocol import Profile
-from tests.panel.building import CAPACITY, Host, large_tree, profile_of, small_tree, state_of
+from skyline_lsp.protocol import Device, Profile
+from tests.panel.building import MIB, Host, large_tree, model_of, peak_bytes, profile_of, small_tree, state_of
 
 playwright = pytest.importorskip("playwright.async_api", reason="make test-panel installs the browser's driver")
 
@@ -192,6 +192,19 @@ async def test_a_pull_moves_both_bars(panel: Panel) -> None:
     assert float(await memory.get_attribute("aria-valuenow")) == before
 
 
+async def test_the_axis_stands_still_under_a_pull(panel: Panel) -> None:
+    """A place on the bar means one batch size for as long as the bar is held."""
+    await panel.pull("Throughput", 100, release=False)
+    near = await panel.previewed()
+    box = await panel.slider("Throughput").bounding_box()
+    sizes = []
+    for beyond in (10, 500, 10):
+        await panel.page.mouse.move(box["x"] + box["width"] + beyond, box["y"] + 10)
+        sizes.append(await panel.previewed())
+    assert sizes[0] > near
+    assert len(set(sizes)) == 1
+
+
 async def test_escape_gives_up_a_pull(panel: Panel) -> None:
     """Nothing is edited, even when the button is let go afterwards, and the bars are as they were."""
     await panel.pull("Throughput", 60, release=False)
@@ -214,16 +227,18 @@ async def test_a_click_on_a_bar_edits_nothing(panel: Panel) -> None:
     assert panel.asked == [("profile",)]
 
 
-async def test_what_does_not_fit_is_shown_and_not_written(panel: Panel) -> None:
+async def test_what_does_not_fit_is_shown_and_not_written() -> None:
     """A bar may be pulled past the device's memory to look; only an explicit wish writes such a size."""
-    await panel.pull("Peak memory", 2000)
-    size = await panel.previewed()
-    assert size * 40 > CAPACITY / 2**20 - 300
-    assert "does not fit" in await panel.slider("Peak memory").get_attribute("aria-valuetext")
-    await playwright.expect(panel.page.get_by_text("does not fit into memory, so nothing was edited")).to_be_visible()
-    assert panel.asked == []
-    await panel.page.get_by_role("button", name=f"Apply anyway {size}").click()
-    assert await panel.host.until(1) == [("apply", size)]
+    device = Device(kind="cuda", name="Small device", memory_bytes=2048 * MIB)
+    async with opened(state_of(profile=profile_of(small_tree(), device=device))) as panel:
+        await panel.pull("Peak memory", 2000)
+        size = await panel.previewed()
+        assert peak_bytes(size) > 2048 * MIB
+        assert "does not fit" in await panel.slider("Peak memory").get_attribute("aria-valuetext")
+        await playwright.expect(panel.page.get_by_text("so nothing was edited")).to_be_visible()
+        assert panel.asked == []
+        await panel.page.get_by_role("button", name=f"Apply anyway {size}").click()
+        assert await panel.host.until(1) == [("apply", size)]
 
 
 async def test_keys_retune(panel: Panel) -> None:
@@ -513,6 +528,24 @@ async def test_a_run_shows_its_progress_and_can_be_cancelled(panel: Panel) -> No
     await panel.page.locator(".top").get_by_role("button", name="Cancel").click()
     await playwright.expect(panel.page.get_by_text("Up to date")).to_be_visible()
     assert panel.asked == [("profile",), ("cancel",)]
+
+
+async def test_news_of_a_run_leave_the_focus_alone(panel: Panel) -> None:
+    """Whoever walks through the page by keyboard is not thrown back by each report of progress."""
+    button = panel.page.locator(".card.advice").get_by_role("button", name="train.py:8")
+    await button.focus()
+    panel.host.change(state=State.RUNNING, progress="tracing lines", fraction=0.5)
+    await playwright.expect(panel.page.get_by_text("Profiling: tracing lines")).to_be_visible()
+    await playwright.expect(button).to_be_focused()
+
+
+async def test_a_new_model_renews_a_preview(panel: Panel) -> None:
+    """A preview shows what is known now, also when more has been measured meanwhile."""
+    await panel.slider("Throughput").press("PageUp")
+    before = await panel.slider("Throughput").get_attribute("aria-valuetext")
+    panel.host.change(model=model_of(2, 8, 16, 64))
+    await playwright.expect(panel.slider("Throughput")).not_to_have_attribute("aria-valuetext", before)
+    assert await panel.previewed() == 32
 
 
 async def test_a_failure_leads_to_its_line(panel: Panel) -> None:

@@ -356,6 +356,15 @@ async def test_a_wish_reaches_the_host(panel: Panel) -> None:
     ]
 
 
+async def test_an_edit_is_reported_after_it_is_seen(panel: Panel) -> None:
+    """The state with the new batch size comes before the reply that says that it was written."""
+    async with panel.page() as page:
+        await page.next("state")
+        await page.socket.send_json({"id": 1, "method": "apply", "batchSize": 24})
+        assert (await page.next("state"))["batchSize"] == 24
+        assert (await page.next("reply"))["error"] is None
+
+
 async def test_an_edit_that_fails_says_why(panel: Panel) -> None:
     """The host's reason comes to the user as it is."""
     panel.host.refusal = "The file has changed meanwhile."

@@ -65,7 +65,7 @@ export class Bar {
   private readonly axis = html("div", { class: "bar-axis", "aria-hidden": "true" });
   private readonly legend = html("ul", { class: "legend" });
   private view: BarView | null = null;
-  private pull: { pointer: number; startX: number; grip: number; moved: boolean } | null = null;
+  private pull: { pointer: number; startX: number; grip: number; moved: boolean; axis: BarView } | null = null;
 
   constructor(
     readonly id: string,
@@ -110,7 +110,10 @@ export class Bar {
     return this.pull !== null;
   }
 
-  show(view: BarView): void {
+  show(wanted: BarView): void {
+    // The axis stands still while its bar is pulled: else the same place would mean ever more.
+    const axis = this.pull?.axis ?? wanted;
+    const view = { ...wanted, highest: axis.highest, ticks: axis.ticks };
     this.view = view;
     const { track } = this;
     const share = (value: number) => `${(100 * Math.max(0, Math.min(1, value / view.highest))).toFixed(3)}%`;
@@ -167,7 +170,7 @@ export class Bar {
     const box = this.track.getBoundingClientRect();
     const end = box.left + (Math.min(this.view.value, this.view.highest) / this.view.highest) * box.width;
     // Wherever it is gripped, the end moves as far as the pointer does: a touch never makes it jump.
-    this.pull = { pointer: event.pointerId, startX: event.clientX, grip: event.clientX - end, moved: false };
+    this.pull = { pointer: event.pointerId, startX: event.clientX, grip: event.clientX - end, moved: false, axis: this.view };
     this.track.setPointerCapture(event.pointerId);
     this.track.classList.add("pulled");
     this.track.focus({ preventScroll: true });
@@ -180,7 +183,8 @@ export class Bar {
     if (!pull.moved && Math.abs(event.clientX - pull.startX) < START_PX) return;
     pull.moved = true;
     const box = this.track.getBoundingClientRect();
-    this.puller.pulled((Math.max(0, event.clientX - pull.grip - box.left) / box.width) * view.highest);
+    const share = (event.clientX - pull.grip - box.left) / box.width;
+    this.puller.pulled(Math.max(0, Math.min(1, share)) * view.highest);
   }
 
   private release(event: PointerEvent): void {

@@ -6,7 +6,7 @@ import { Connection, type Link } from "./connection";
 import { button, html, setText } from "./dom";
 import { Icicle, type Listener, type Node } from "./icicle";
 import { adviceList, historyTable } from "./lists";
-import type { Message, Profile, ReplyMessage, Wish } from "./messages";
+import type { Message, Profile, ReplyMessage, StateMessage, Wish } from "./messages";
 import { nearestIndex, Plot, sizeTicks, type PlotData } from "./plot";
 import { Predictions, type Quantity } from "./predictions";
 import { Retune } from "./retune";
@@ -121,6 +121,8 @@ class Panel {
   private cursor: string | null = null;
   private hoverKey: string | null = null;
   private allHistory = false;
+  private readonly contents = new WeakMap<Element, string>();
+  private drawn: unknown[] = [];
   private link: Link = "connecting";
   private readonly connection: Connection;
   private readonly retune: Retune;
@@ -159,10 +161,7 @@ class Panel {
         return { prediction: reply.prediction ?? null, error: reply.error };
       },
       apply: async (batchSize) => {
-        const before = this.scene.state;
         const { error } = await this.ask({ method: "apply", batchSize });
-        // What the source says now, until the server tells of it, if it hasn't yet.
-        if (error === null && before && before === this.scene.state) this.scene.state = { ...before, batchSize };
         return error;
       },
       reveal: (path, line) => this.reveal(path, line),
@@ -243,7 +242,7 @@ class Panel {
         break;
       case "predictions":
         this.scene.predictions = message.predictions && new Predictions(message.predictions);
-        if (this.scene.state) this.showNumbers();
+        this.retune.refresh();
         break;
       case "state": {
         const edited = this.scene.state !== null && this.scene.state.batchSize !== message.batchSize;
@@ -293,15 +292,31 @@ class Panel {
     this.showFailure();
     this.empty.hidden = this.scene.profile !== null || running;
     this.body.hidden = this.scene.profile === null;
-    this.history.replaceChildren(
-      ...historyTable(state.history, this.allHistory, () => {
+    const warnings = this.scene.profile?.warnings ?? [];
+    this.showLists(state, warnings);
+    this.showNumbers();
+  }
+
+  /** Lists are made anew only when they differ: who has put the focus into one keeps it while a run reports. */
+  private showLists(state: StateMessage, warnings: string[]): void {
+    if (this.changed(this.history, [state.history, this.allHistory])) {
+      const showAll = () => {
         this.allHistory = true;
         this.showState();
-      }),
-    );
-    const warnings = this.scene.profile?.warnings ?? [];
-    this.advice.replaceChildren(...adviceList(state.advice, warnings, (path, line) => this.reveal(path, line)));
-    this.showNumbers();
+      };
+      this.history.replaceChildren(...historyTable(state.history, this.allHistory, showAll));
+    }
+    if (this.changed(this.advice, [state.advice, warnings])) {
+      this.advice.replaceChildren(...adviceList(state.advice, warnings, (path, line) => this.reveal(path, line)));
+    }
+  }
+
+  /** Whether an element shows something else than `content`; it is taken to show it from now on. */
+  private changed(element: Element, content: unknown): boolean {
+    const text = JSON.stringify(content);
+    if (this.contents.get(element) === text) return false;
+    this.contents.set(element, text);
+    return true;
   }
 
   private statusLine(): string {
@@ -321,7 +336,7 @@ class Panel {
   private showFailure(): void {
     const failure = this.scene.state?.state === "failed" ? this.scene.state.failure : null;
     this.failure.hidden = failure === null;
-    if (!failure) return;
+    if (!failure || !this.changed(this.failure, failure)) return;
     const { path, line, message } = failure;
     const open = path !== null && line !== null ? button(`${path}:${line}`, "place", () => this.reveal(path, line)) : null;
     this.failure.replaceChildren(html("p", {}, message), open ?? "");
@@ -353,6 +368,10 @@ class Panel {
     this.retune.show(this.scene);
     setText(this.statusText, this.statusLine());
     document.documentElement.classList.toggle("previewing", this.scene.preview !== null);
+    const { predictions, preview, state } = this.scene;
+    const drawn = [profile, predictions, preview, state?.batchSize];
+    if (drawn.every((part, index) => part === this.drawn[index])) return;
+    this.drawn = drawn;
     const figures = shownFigures(this.scene);
     if (profile && figures) {
       this.shown = figures.measured ? unchanged(profile) : growth(profile, figures);

@@ -119,7 +119,9 @@ export class Plot {
     }
     for (const mark of data.marks) {
       const at = x(mark.x);
-      const nearRight = at > right - 80;
+      // A name stands on the side where no other mark is, and where there is room.
+      const crowded = data.marks.some((other) => other !== mark && other.x >= mark.x && x(other.x) - at < 40);
+      const nearRight = at > right - 80 || (crowded && at > this.left + 30);
       parts.push(svg("line", { class: `mark ${mark.className}`, x1: at, x2: at, y1: MARGIN.top, y2: bottom }));
       if (mark.y !== null && mark.y <= data.highestY) parts.push(svg("circle", { class: `spot ${mark.className}`, cx: at, cy: y(mark.y), r: 5 }));
       if (mark.text) {

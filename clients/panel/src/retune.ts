@@ -110,6 +110,13 @@ export class Retune {
     if (batchSize !== this.written) this.say("");
   }
 
+  /** The model is another one: a preview is predicted anew by it. */
+  refresh(): void {
+    const { preview } = this.scene;
+    if (preview && !preview.applying) this.previewSize(preview.batchSize);
+    else if (this.scene.state) this.show(this.scene);
+  }
+
   /** Give up the preview. Returns whether there was one. */
   cancel(): boolean {
     this.asking++;
