@@ -84,6 +84,10 @@ class LayoutTrial:
     count: int
     """How many times the iteration has it."""
     contiguous_ms: float
-    """Once, with the channels first."""
+    """Once, with the channels first: median of the rounds."""
     channels_last_ms: float
-    """Once, with the channels last."""
+    """Once, with the channels last: median of the rounds."""
+    rounds: int
+    """In each, both were tried one after the other."""
+    rounds_won: int
+    """By the channels last."""

@@ -4,7 +4,7 @@ import platform
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -12,8 +12,9 @@ from skyline_lsp import protocol
 from skyline_lsp.protocol import PhaseKind, RunSpec
 from skyline_lsp.worker import compilation
 from skyline_lsp.worker.call_tree import ROOT, CallTree
-from skyline_lsp.worker.line_tracer import BACKWARD, FORWARD, RECOMPUTE, IterationTrace
+from skyline_lsp.worker.line_tracer import BACKWARD, FORWARD, RECOMPUTE, IterationTrace, LeafUse
 from skyline_lsp.worker.live_storages import Recording, StorageClass
+from skyline_lsp.worker.optimizers import OptimizerState
 from skyline_lsp.worker.work import Work
 
 TIMELINE_POINTS = 2000
@@ -61,6 +62,12 @@ class Measured:
     files: dict[str, str]
     remarks: tuple[protocol.Remark, ...]
     warnings: tuple[str, ...]
+    optimizers: Mapping[int, OptimizerState] = field(default_factory=dict)
+    """By identity, those that are alive."""
+    leaf_gradients: Sequence[LeafUse] = ()
+    layout_trials: tuple[protocol.LayoutTrial, ...] = ()
+    processors: int = 1
+    """How many the program may use."""
 
     @property
     def peak_bytes(self) -> int:
@@ -119,6 +126,11 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         timeline=_timeline(measured.recording),
         segments=_segments(measured, positions),
         peaks=measured.peaks,
+        products=_products(measured, positions),
+        loaders=_loaders(measured, relative),
+        optimizers=_optimizers(measured, relative),
+        leaf_gradients=_leaf_gradients(measured, relative),
+        layout_trials=measured.layout_trials,
         slowdown=_slowdown(measured),
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),
@@ -135,11 +147,14 @@ def _call_nodes(
     tree, traces = measured.tree, measured.traces
     times: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     calls: dict[int, float] = defaultdict(float)
+    host_ms: dict[int, float] = defaultdict(float)
     for trace in traces:
         for key, spent_ns in trace.times_ns.items():
             times[key >> 2][key & 3] += spent_ns / 1e6 * scale / len(traces)
         for node, count in trace.invocations.items():
             calls[node] += count / len(traces)
+        for node, spent_ns in trace.host_ns.items():
+            host_ms[node] += spent_ns / 1e6 / len(traces)
     saved, at_peak = _bytes_by_node(measured.recording)
     kept = {node for node in (*times, *calls, *saved, *at_peak, *measured.work) if node != ROOT}
     for node in tuple(kept):
@@ -172,9 +187,74 @@ def _call_nodes(
                 self_bytes_moved=work.bytes_moved,
                 self_operations=work.operations,
                 flop_type=max(work.flop, key=lambda dtype: work.flop[dtype]) if work.flop else None,
+                self_host_ms=host_ms[node],
+                self_host_reads=work.host_reads,
+                self_pageable_bytes=work.pageable_bytes,
             )
         )
     return tuple(rows), positions
+
+
+def _products(measured: Measured, positions: Mapping[int, int]) -> tuple[protocol.Product, ...]:
+    return tuple(
+        protocol.Product(
+            node=positions[node],
+            operation=shape.operation,
+            shapes=shape.shapes,
+            result=shape.result,
+            dtype=shape.dtype,
+            channels_last=shape.channels_last,
+            count=product.count,
+            flop=product.flop,
+        )
+        for node, work in sorted(measured.work.items())
+        if node in positions
+        for shape, product in work.products.items()
+    )
+
+
+def _loaders(measured: Measured, relative: Callable[[str], str]) -> tuple[protocol.LoaderUse, ...]:
+    times: dict[tuple[int, int, bool], float] = defaultdict(float)
+    for trace in measured.traces:
+        for use, spent_ns in trace.loading_ns.items():
+            times[use] += spent_ns / 1e6 / len(measured.traces)
+    places = measured.tree.nodes
+    return tuple(
+        protocol.LoaderUse(
+            path=relative(places[node].filename),
+            line=places[node].line,
+            workers=workers,
+            pinned=pinned,
+            run_time_ms=run_time_ms,
+            processors=measured.processors,
+        )
+        for (node, workers, pinned), run_time_ms in sorted(times.items())
+        if node != ROOT
+    )
+
+
+def _optimizers(measured: Measured, relative: Callable[[str], str]) -> tuple[protocol.OptimizerUse, ...]:
+    steps = measured.traces[-1].steps if measured.traces else {}
+    found = []
+    for identity, node in steps.items():
+        state, place = measured.optimizers.get(identity), measured.tree.nodes[node]
+        if state is not None and node != ROOT:
+            found.append(state.use(relative(place.filename), place.line))
+    return tuple(sorted(found, key=lambda use: (use.path, use.line, use.name)))
+
+
+def _leaf_gradients(measured: Measured, relative: Callable[[str], str]) -> tuple[protocol.LeafGradient, ...]:
+    places = measured.tree.nodes
+    return tuple(
+        protocol.LeafGradient(
+            path=relative(places[leaf.node].filename),
+            line=places[leaf.node].line,
+            shape=leaf.shape,
+            gradient_bytes=leaf.nbytes,
+        )
+        for leaf in measured.leaf_gradients
+        if leaf.node != ROOT
+    )
 
 
 def _segments(measured: Measured, positions: Mapping[int, int]) -> tuple[protocol.Segment, ...]:

@@ -69,6 +69,24 @@ class IterationTrace:
     backward_passes: int = 0
     input_shapes: tuple[tuple[int, ...], ...] | None = None
     """Shapes of the tensors given to the first module called; None where none was."""
+    host_ns: dict[int, int] = field(default_factory=dict)
+    """Node -> what the host spent there, where device times are something else."""
+    loading_ns: dict[tuple[int, int, bool], int] = field(default_factory=dict)
+    """(Node, worker processes, pinned memory) of a data loader -> how long a batch was waited for."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """Identity of an optimizer -> the node that stepped it."""
+    leaf_gradients: dict[int, "LeafUse"] = field(default_factory=dict)
+    """Identity of a tensor that is no parameter and was given a gradient -> what it is; where asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafUse:
+    """A leaf of the graph that is no parameter of a module."""
+
+    node: int
+    """Tree node that used it."""
+    shape: tuple[int, ...]
+    nbytes: int
 
 
 class ModuleNames(Protocol):
@@ -103,10 +121,12 @@ class LineTracer:
         tree: CallTree | None = None,
         modules: ModuleNames | None = None,
         record_segments: bool = False,
+        watch_leaves: bool = False,
     ) -> None:
         self.tree = tree if tree is not None else CallTree()
         self._modules = modules
         self._record_segments = record_segments
+        self._watch_leaves = watch_leaves
         self._is_project = is_project
         self._device = device
         self._origins: dict[str, _Origin] = {}
@@ -135,6 +155,9 @@ class LineTracer:
         self._module_depth = 0
         self._backward_passes = 0
         self._input_shapes: tuple[tuple[int, ...], ...] | None = None
+        self._loading: dict[tuple[int, int, bool], int] = defaultdict(int)
+        self._steps: dict[int, int] = {}
+        self._leaf_gradients: dict[int, LeafUse] = {}
 
     @property
     def recomputing(self) -> bool:
@@ -200,6 +223,10 @@ class LineTracer:
             segments_ns=self._segments,
             backward_passes=self._backward_passes,
             input_shapes=self._input_shapes,
+            host_ns=self._host_times() if not self._device.marks_are_times else {},
+            loading_ns=dict(self._loading),
+            steps=self._steps,
+            leaf_gradients=self._leaf_gradients,
         )
 
     def _device_times(self) -> dict[int, int]:
@@ -215,6 +242,13 @@ class LineTracer:
                     self._segments.append((key, begun, spent))
             begun += spent
         self._marks = []
+        return dict(times)
+
+    def _host_times(self) -> dict[int, int]:
+        times: dict[int, int] = defaultdict(int)
+        for key, spent in self._times.items():
+            if key != _NOBODY:
+                times[key >> 2] += spent
         return dict(times)
 
     # -- boundaries --------------------------------------------------------------------------------------------
@@ -357,6 +391,8 @@ class LineTracer:
             # A node without a number of its own (AccumulateGrad) belongs where its consumer does.
             owner = self.node_of(node._sequence_nr()) or consumer
             handles.append(node.register_prehook(self._prehook(owner, node)))
+            if self._watch_leaves:
+                self._watch_leaf(node, owner, handles)
             for child, _ in node.next_functions:
                 if child is not None and child not in seen:
                     seen.add(child)
@@ -379,6 +415,19 @@ class LineTracer:
 
         return begins
 
+    def _watch_leaf(self, node: Any, owner: int, handles: list[Any]) -> None:
+        """Note it if the engine gives a gradient to a leaf that is no parameter."""
+        leaf = getattr(node, "variable", None)
+        if not isinstance(leaf, torch.Tensor) or isinstance(leaf, torch.nn.Parameter):
+            return
+        use = LeafUse(owner, tuple(leaf.shape), leaf.numel() * leaf.element_size())
+        identity = id(leaf)
+
+        def accumulates(_: Any) -> None:
+            self._leaf_gradients[identity] = use
+
+        handles.append(node.register_prehook(accumulates))
+
     # -- phases ------------------------------------------------------------------------------------------------
 
     def _enter_library(self, frame: FrameType) -> Callable[..., Any] | None:
@@ -399,14 +448,29 @@ class LineTracer:
         return self._enter_phase(frame, PhaseKind.LOSS if loss else PhaseKind.FORWARD)
 
     def _enter_phase(self, frame: FrameType, kind: PhaseKind) -> Callable[..., Any]:
-        self._phases.enter(kind, time.perf_counter_ns())
+        started = time.perf_counter_ns()
+        self._phases.enter(kind, started)
+        node = self.node
+        loader = frame.f_locals.get("self") if kind is PhaseKind.DATA_LOADING else None
+        if kind is PhaseKind.OPTIMIZER:
+            self._note_step(frame, node)
 
         def leave() -> None:
             if kind in (PhaseKind.FORWARD, PhaseKind.LOSS):
                 self._module_depth = 0
-            self._phases.leave(time.perf_counter_ns())
+            now = time.perf_counter_ns()
+            self._phases.leave(now)
+            if loader is not None:
+                use = (node, getattr(loader, "_num_workers", 0), bool(getattr(loader, "_pin_memory", False)))
+                self._loading[use] += now - started
 
         return _on_return(frame, leave)
+
+    def _note_step(self, frame: FrameType, node: int) -> None:
+        """The call is of `step`, wrapped by the optimizer's own hooks, or of `zero_grad`."""
+        arguments = frame.f_locals.get("args")
+        if isinstance(arguments, tuple) and arguments and isinstance(arguments[0], torch.optim.Optimizer):
+            self._steps[id(arguments[0])] = node
 
     def _enter_module(self, frame: FrameType) -> Callable[..., Any] | None:
         """A module called within another. What library code calls gets a node: that of the line which constructed

@@ -24,9 +24,11 @@ from skyline_lsp.worker import assembly, compilation, self_test
 from skyline_lsp.worker.calibration import measure_peaks
 from skyline_lsp.worker.call_tree import CallTree
 from skyline_lsp.worker.device import Device, accelerator_kind, device_of
-from skyline_lsp.worker.line_tracer import IterationTrace, LineTracer
+from skyline_lsp.worker.layout import try_layouts
+from skyline_lsp.worker.line_tracer import IterationTrace, LeafUse, LineTracer
 from skyline_lsp.worker.live_storages import LiveStorages, Recording
 from skyline_lsp.worker.module_lines import Construction, ModuleLines
+from skyline_lsp.worker.optimizers import OptimizerState, describe
 from skyline_lsp.worker.work import Work, WorkCounter
 
 MEDIAN_PRECISION = 0.02
@@ -84,6 +86,9 @@ class Measurement:
         self.recording: Recording | None = None
         """What the iteration that records memory saw."""
         self._work: dict[int, Work] = {}
+        self._optimizers: dict[int, OptimizerState] = {}
+        self._leaf_gradients: list[LeafUse] = []
+        self._layout_trials: tuple[protocol.LayoutTrial, ...] = ()
         self._peaks = spec.peaks
         self._gradient_bytes: dict[str, int] = {}
         self._files: dict[str, str] = {}
@@ -178,6 +183,8 @@ class Measurement:
         if goal is Goal.PROFILE and self._peaks is None:
             self._reporter.progress(Stage.CALIBRATING, "measuring what the device can do at most")
             self._peaks = measure_peaks(self._the_device())
+        if goal is Goal.PROFILE:
+            self._layout_trials = try_layouts(self._the_device(), self._work.values())
 
     def _warm_up(self) -> Iterator[None]:
         """Run until iterations stop getting quicker: caches, allocators and compilers settle in the first few."""
@@ -247,16 +254,17 @@ class Measurement:
     def _record_memory(self) -> Iterator[None]:
         device = self._the_device()
         self._reporter.progress(Stage.MEMORY, "recording memory")
-        tracer = LineTracer(self._is_traced, device, self._tree, self)
+        tracer = LineTracer(self._is_traced, device, self._tree, self, watch_leaves=True)
+        optimizers = _living(torch.optim.Optimizer)
         storages = LiveStorages(
             where=tracer,
             parameters=self._parameters().values(),
             buffers=[buffer for model in self._models for buffer in model.buffers()],
-            optimizers=_living(torch.optim.Optimizer),
+            optimizers=optimizers,
             device=device.kind,
             fake=self._spec.goal is Goal.ESTIMATE,
         )
-        counter = WorkCounter(tracer)
+        counter = WorkCounter(tracer, device.kind)
         modes = ExitStack()
         storages.start()
         modes.enter_context(counter)
@@ -264,10 +272,14 @@ class Measurement:
         try:
             yield
         finally:
-            tracer.stop()
+            trace = tracer.stop()
             modes.close()
             recording = storages.stop()
         self._work = dict(counter.by_node)
+        self._optimizers = {id(optimizer): describe(optimizer) for optimizer in optimizers}
+        # An optimizer may own tensors that are no parameters of a module, such as images under optimization.
+        owned = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
+        self._leaf_gradients = [use for identity, use in trace.leaf_gradients.items() if identity not in owned]
         self.recording = recording
         if compilation.in_use():
             self._warnings.append(
@@ -387,7 +399,17 @@ class Measurement:
             files=self._files,
             remarks=compilation.remarks(self._is_traced, self._project.relative),
             warnings=tuple(dict.fromkeys(self._warnings)),
+            optimizers=self._optimizers,
+            leaf_gradients=self._leaf_gradients,
+            layout_trials=self._layout_trials,
+            processors=_processors(),
         )
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def _living(cls: type[Any]) -> list[Any]:

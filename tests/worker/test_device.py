@@ -92,6 +92,8 @@ def test_device_time_goes_to_the_line_that_queued_the_work() -> None:
     times = {(tracer.tree.nodes[key >> 2].line, key & 3): spent / 1e6 for key, spent in trace.times_ns.items() if spent}
     assert times == {(2, FORWARD): 5, (2, BACKWARD): 7, (3, FORWARD): 2, (3, BACKWARD): 3}
     assert trace.total_ns == 17e6
+    hosts = {tracer.tree.nodes[node].line for node, spent in trace.host_ns.items() if spent}
+    assert {2, 3, 4} <= hosts, "what the host took is known apart"
 
 
 def test_the_processor_is_described() -> None:
