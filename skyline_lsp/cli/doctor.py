@@ -4,7 +4,6 @@ Starts the worker in the project's interpreter and profiles a tiny program of it
 """
 
 import argparse
-import asyncio
 import importlib.metadata
 import json
 import os
@@ -21,7 +20,7 @@ from rich.text import Text
 from skyline_lsp import __version__
 from skyline_lsp.cli.failures import DONE, FAILED, UsageError
 from skyline_lsp.cli.project import Project, open_project
-from skyline_lsp.cli.worker import client_for
+from skyline_lsp.cli.worker import client_for, run_interruptible
 from skyline_lsp.features.units import format_bytes
 from skyline_lsp.protocol import Device, Entry, EntryKind, Goal, InitializeResult, Measure, RunSpec, to_json
 from skyline_lsp.server.cache import default_folder
@@ -126,7 +125,7 @@ def examine(project: Project, *, verbose: bool) -> Report:
         worker = Worker(python=project.interpreter.path, reason=project.interpreter.reason)
         problems.append(project.interpreter.problem)
     else:
-        worker, found = asyncio.run(_try_worker(project, verbose))
+        worker, found = run_interruptible(_try_worker(project, verbose))
         problems += found
     cache = _cache(default_folder())
     if not cache.writable:

@@ -1,8 +1,10 @@
 """Running a program for a command: the worker, the progress shown meanwhile, and what is said when it fails."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from skyline_lsp.cli.failures import CommandError
 from skyline_lsp.cli.project import Program, Project
@@ -72,7 +74,27 @@ def with_worker(program: Program, work: Callable[[Runner], Awaitable[T]], *, ver
 
     Raises `CommandError`, `KeyboardInterrupt`.
     """
-    return asyncio.run(_with_worker(program, work, verbose))
+    return run_interruptible(_with_worker(program, work, verbose))
+
+
+def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, with Ctrl-C cancelling `work` alone, so that it can end the worker in good order.
+
+    Raises `KeyboardInterrupt` then. Python does so by itself from 3.11 on, and not where a signal hits another task.
+    """
+
+    async def interruptible() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        # Event loops on Windows have no signal handlers; there Python's own way has to do.
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGINT, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(interruptible())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 async def _with_worker(program: Program, work: Callable[[Runner], Awaitable[T]], verbose: bool) -> T:

@@ -184,7 +184,7 @@ def test_an_exception_is_shown_at_its_line(project: Path) -> None:
         project,
         ENTRY,
         "model.py:12: error: ",
-        "  entry.py:22 in skyline_iteration_provider.<locals>.iteration",
+        "  entry.py:22 in ",
         "    12 | return self.second(x[:, 1:])",
     )
 
