@@ -4,6 +4,6 @@ The server is in `panel.server`, to be imported when a panel is first opened: th
 Depends on `protocol`, `prediction` and `features`; knows nothing of the language server protocol.
 """
 
-from skyline_lsp.panel.state import Advice, HistoryEntry, PanelFailure, PanelHost, PanelSite, PanelState
+from skyline_lsp.panel.state import Advice, HistoryEntry, PanelFailure, PanelHost, PanelSite, PanelState, line_texts
 
-__all__ = ["Advice", "HistoryEntry", "PanelFailure", "PanelHost", "PanelSite", "PanelState"]
+__all__ = ["Advice", "HistoryEntry", "PanelFailure", "PanelHost", "PanelSite", "PanelState", "line_texts"]

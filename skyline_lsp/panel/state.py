@@ -1,12 +1,15 @@
 """What the page shows at one moment, and what it may ask of the program that owns it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from skyline_lsp.features import State
 from skyline_lsp.prediction import Model, Prediction
 from skyline_lsp.protocol import Profile
+
+_LONGEST_TEXT = 160
+"""Characters of a line that are shown: labels have no room for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,11 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelState:
-    """Everything the page shows. A new one is made for every change; the page compares parts by identity."""
+    """Everything the page shows. A new one is made for every change.
+
+    Keep `profile`, `texts` and `model` the same objects while they are the same: what is made from them is large, and
+    made anew when one of them is another object.
+    """
 
     project: str
     """The project's name, for the heading."""
@@ -83,7 +90,7 @@ class PanelState:
     outdated: bool = False
     """Whether the source has changed since `profile` was measured."""
     texts: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """Path as in the profile -> line -> its text when it was profiled, for labels; what is absent has no text shown."""
+    """Path as in the profile -> line -> its text when it was profiled, for labels (`line_texts` makes it)."""
     model: Model | None = None
     batch_size: int | None = None
     """As the source says it now; None where it doesn't."""
@@ -94,6 +101,22 @@ class PanelState:
     history: tuple[HistoryEntry, ...] = ()
     """Oldest first."""
     advice: tuple[Advice, ...] = ()
+
+
+def line_texts(profile: Profile, lines_of: Callable[[str], Sequence[str] | None]) -> Mapping[str, Mapping[int, str]]:
+    """Texts of the profile's lines, for `PanelState.texts`.
+
+    `lines_of` gives a file's lines as they were profiled, by its path in the profile; None where they are not known.
+    """
+    texts: dict[str, dict[int, str]] = {}
+    sources: dict[str, Sequence[str]] = {}
+    for node in profile.tree:
+        if node.path not in sources:
+            sources[node.path] = lines_of(node.path) or ()
+        if 1 <= node.line <= len(sources[node.path]):
+            text = sources[node.path][node.line - 1].strip()[:_LONGEST_TEXT]
+            texts.setdefault(node.path, {})[node.line] = text
+    return texts
 
 
 class PanelHost(Protocol):

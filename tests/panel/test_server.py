@@ -13,7 +13,7 @@ import pytest
 from yarl import URL
 
 from skyline_lsp.features import State
-from skyline_lsp.panel import Advice, PanelFailure, PanelState
+from skyline_lsp.panel import Advice, PanelFailure, PanelState, line_texts
 from skyline_lsp.panel.server import PanelServer
 from tests.panel.building import CAPACITY, Host, model_of, profile_of, small_tree, state_of
 
@@ -240,6 +240,13 @@ async def test_the_profile_keeps_its_sums(panel: Panel) -> None:
     assert named[2] == ("model/block.py", 5)
     assert tree["names"][tree["text"][2]] == "return self.linear(x)"
     assert tree["text"][0] == -1, "a line whose text is not known has none"
+
+
+def test_texts_of_lines_are_taken_where_there_are_some() -> None:
+    """A file that can't be read, and a line that is beyond its file's end, have no text."""
+    sources = {"model/block.py": ["", "", "", "", "    return self.linear(x)  ", "    y"], "train.py": ["import torch"]}
+    texts = line_texts(profile_of(small_tree()), sources.get)
+    assert texts == {"model/block.py": {5: "return self.linear(x)", 6: "y"}}
 
 
 async def test_the_predictions_are_those_of_the_model(panel: Panel) -> None:
