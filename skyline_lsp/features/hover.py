@@ -15,6 +15,7 @@ from skyline_lsp.features.summary import breakdown
 from skyline_lsp.features.summary import paragraph as summary_paragraph
 from skyline_lsp.features.table import Cell, Table, code, escape
 from skyline_lsp.features.units import count, format_bytes, format_ms, format_percent
+from skyline_lsp.features.work import work_blocks
 from skyline_lsp.protocol import LineCost, Profile
 from skyline_lsp.source import Site
 
@@ -82,6 +83,8 @@ def _cost(snapshot: Snapshot, profile: Profile, measured: LineCost, line: int) -
         blocks.append(paragraph(" ".join(remarks)))
     if measured.label:
         blocks.append(paragraph(_sentence(measured.label)))
+    if snapshot.preview is None:
+        blocks += work_blocks(profile, measured)
     if detail.modules:
         blocks.append(_modules_table(detail.modules, scale))
     if detail.calls:

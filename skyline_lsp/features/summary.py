@@ -15,6 +15,7 @@ from skyline_lsp.features.units import (
     format_range,
     format_throughput,
 )
+from skyline_lsp.features.work import bound_of, step_sentences
 from skyline_lsp.protocol import LineCost, PhaseKind, Profile
 
 _PHASES = {
@@ -77,6 +78,8 @@ def paragraph(profile: Profile, preview: Preview | None = None) -> str:
     if profile.untracked_ms > 0 and preview is None:
         share = format_percent(percent(profile.untracked_ms, profile.iteration.run_time_ms))
         sentences.append(f"No project line accounts for {format_ms(profile.untracked_ms)} ({share}) of the time.")
+    if preview is None:
+        sentences += step_sentences(profile)
     return " ".join(sentences)
 
 
@@ -142,6 +145,7 @@ def hottest_table(index: Index, most_lines: int = 8) -> Table:
                 format_ms(cost.self_forward_ms + cost.self_backward_ms),
                 format_percent(percent(cost.self_forward_ms + cost.self_backward_ms, whole)),
                 format_bytes(cost.self_activation_bytes) if cost.self_activation_bytes else "",
+                bound_of(profile, cost),
             )
         )
     rest = len(index.profile.lines) - len(rows)
@@ -158,12 +162,16 @@ def hottest_table(index: Index, most_lines: int = 8) -> Table:
                 format_ms(forward_ms + backward_ms),
                 format_percent(percent(forward_ms + backward_ms, whole)),
                 format_bytes(saved) if saved else "",
+                "",
             )
         )
     if profile.untracked_ms > 0:
         share = format_percent(percent(profile.untracked_ms, whole))
-        rows.append(("on no line", "", "", format_ms(profile.untracked_ms), share, ""))
-    return Table(header=("line itself", "forward", "backward", "time", "share", "activations"), rows=tuple(rows))
+        rows.append(("on no line", "", "", format_ms(profile.untracked_ms), share, "", ""))
+    header = ("line itself", "forward", "backward", "time", "share", "activations", "bound by")
+    if profile.peaks is None:
+        return Table(header=header[:-1], rows=tuple(row[:-1] for row in rows))
+    return Table(header=header, rows=tuple(rows))
 
 
 def hottest_lines(index: Index, most: int, least_percent: float = 0.5) -> Sequence[LineCost]:

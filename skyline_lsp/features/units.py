@@ -6,6 +6,8 @@ from collections.abc import Callable
 _TIMES = ((1000.0, "s"), (1.0, "ms"), (1e-3, "us"))
 """Milliseconds in one of each unit, the largest first."""
 
+_THOUSANDS = ("", "k", "M", "G", "T", "P", "E")
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -72,6 +74,21 @@ def format_rate(per_second: float) -> str:
     return "<0.01" if 0 < per_second < 0.0095 else significant(per_second, 2)
 
 
+def format_flop(flop: float) -> str:
+    """Floating-point operations, in thousands: "512 FLOP", "1.2 GFLOP"."""
+    return _decimal(flop, "FLOP")
+
+
+def format_flop_rate(flop_per_second: float) -> str:
+    """FLOP per second: "45 GFLOP/s"."""
+    return _decimal(flop_per_second, "FLOP/s")
+
+
+def format_byte_rate(bytes_per_second: float) -> str:
+    """Bytes per second, in thousands as bandwidths are given: "5.8 GB/s"."""
+    return _decimal(bytes_per_second, "B/s")
+
+
 def format_range(low: float, high: float, shown_as: Callable[[float], str]) -> str:
     """An interval, its unit once: "132 to 149 ms"; one number where both ends read the same."""
     first, last = shown_as(low), shown_as(high)
@@ -102,6 +119,18 @@ def ascii_text(text: str) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun in the right form: "1 line", "3 lines"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _decimal(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return "?"
+    prefix = ""
+    for prefix in _THOUSANDS:
+        # What would round up to 1000 belongs to the next prefix.
+        if abs(value) < 999.5 or prefix == _THOUSANDS[-1]:
+            break
+        value /= 1000
+    return f"{significant(value, 2)} {prefix}{unit}"
 
 
 def _time_unit(value_ms: float) -> tuple[float, str]:

@@ -6,14 +6,18 @@ from typing import Any
 
 from skyline_lsp.features import Snapshot, snapshot
 from skyline_lsp.prediction import Estimate, Model, Prediction, fit
-from skyline_lsp.protocol import CallNode, Device, Iteration, Memory, Profile, Sample, Workload, line_costs
+from skyline_lsp.protocol import CallNode, Device, Iteration, Memory, Peaks, Profile, Sample, Workload, line_costs
 from skyline_lsp.source import decode, find_entry_point, find_sites
 
 ROOT = "/project"
 GIB = 2**30
 MIB = 2**20
 
+PEAKS = Peaks(flop_per_second={"float32": 1e12, "bfloat16": 4e12}, bytes_per_second=1e10, launch_ms=0.005)
+"""In a millisecond: a GFLOP, 10 MB, 200 launches."""
+
 _ROW = re.compile(r"(?P<indent> *)(?P<path>[\w./]+):(?P<line>\d+) +(?P<function>\S+) +(?P<rest>.*)")
+_COUNTS = {"flop": "self_flop", "operations": "self_operations", "reads": "self_host_reads"}
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": MIB, "GiB": GIB}
 
 
@@ -61,6 +65,14 @@ def tree_of(drawing: str) -> tuple[CallNode, ...]:
                 fields["peak_bytes"] = size_of(value)
             elif name == "recompute":
                 fields["recompute_ms"] = float(value)
+            elif name in _COUNTS:
+                fields[_COUNTS[name]] = int(value)
+            elif name == "moved":
+                fields["self_bytes_moved"] = size_of(value)
+            elif name == "host":
+                fields["self_host_ms"] = float(value)
+            elif name == "pageable":
+                fields["self_pageable_bytes"] = size_of(value)
             elif name in ("label", "module"):
                 fields[name] = value.replace("_", " ")
             else:
@@ -73,6 +85,7 @@ def tree_of(drawing: str) -> tuple[CallNode, ...]:
                 function=match["function"],
                 self_forward_ms=float(forward),
                 self_backward_ms=float(backward),
+                flop_type="float32" if "self_flop" in fields else None,
                 **fields,
             )
         )

@@ -9,7 +9,7 @@ from skyline_lsp.features import Hover, Preview, State, hover
 from skyline_lsp.features.units import format_ms, format_rate
 from skyline_lsp.prediction import predict
 from skyline_lsp.protocol import Failure, FailureKind, Phase, PhaseKind
-from tests.features.building import GIB, PROVIDERS, STEP, model_of, prediction_of, profile_of, snapshot_of
+from tests.features.building import GIB, PEAKS, PROVIDERS, STEP, model_of, prediction_of, profile_of, snapshot_of
 
 NET = """\
 class Net:
@@ -61,6 +61,29 @@ Measured on Test CPU: 20 iterations of batch size 16; lines from a traced one, w
 to their median.
 """,
     )
+
+
+def test_a_line_s_work() -> None:
+    """A line tells its FLOP and bytes, against what the device can do, and what bounds it; a preview tells nothing."""
+    tree = "net.py:6 Net.forward 4 6 flop=6000000000 moved=16MiB operations=8"
+    profile = profile_of(tree, peaks=PEAKS, slowdown=1.0)
+    shown = squeezed(hover_of(6, text=NET, path="/project/net.py", profile=profile))
+    assert "FLOP (float32) 6.0 GFLOP 600 GFLOP/s 60 %" in shown
+    assert "bytes, at least 16 MiB 1.7 GB/s 17 %" in shown
+    assert "operations 8 0.4 %" in shown
+    assert (
+        "Compute-bound, at 358 FLOP for each byte. The device's best would be 6 ms for its FLOP, 1.7 ms for its bytes; "
+        "measured are 10 ms."
+    ) in shown
+    preview = Preview(batch_size=32, prediction=prediction_of(32, run_time_ms=180))
+    assert "GFLOP" not in hover_of(6, text=NET, path="/project/net.py", profile=profile, preview=preview).plain
+
+
+def test_a_line_whose_work_was_not_counted() -> None:
+    """Without counts, or without the device's peaks, nothing is said of work."""
+    for changes in ({}, {"peaks": PEAKS}):
+        shown = hover_of(6, text=NET, path="/project/net.py", profile=profile_of(STEP, slowdown=1.04, **changes))
+        assert "of the best" not in shown.plain
 
 
 def test_markdown_has_the_same_and_links() -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyline_lsp.features import Index, Preview, breakdown, headline_parts, paragraph
+from skyline_lsp.features import Cell, Index, Preview, breakdown, headline_parts, paragraph
 from skyline_lsp.features.summary import memory_table
 from skyline_lsp.protocol import Memory
-from tests.features.building import GIB, MIB, STEP, prediction_of, profile_of
+from tests.features.building import GIB, MIB, PEAKS, STEP, prediction_of, profile_of
 
 
 def test_headline() -> None:
@@ -33,6 +33,25 @@ def test_paragraph_of_a_preview() -> None:
         "Predicted: an iteration of batch size 32 takes 180 ms (162 to 198 ms, 90 % interval) on Test CPU. "
         "That is 178 samples/s. Memory peaks at 2 GiB of 8 GiB (25 %)."
     )
+
+
+def test_what_bounds_the_step_and_its_lines() -> None:
+    """With the device's peaks known, utilisation and bound are told, and the table of lines has their bounds."""
+    profile = profile_of(
+        """
+        net.py:1 f 30 30 flop=40000000000
+        net.py:2 f 10 10 moved=100MiB
+        net.py:3 f 5 0 operations=800
+        """,
+        peaks=PEAKS,
+    )
+    text = paragraph(profile)
+    assert "It computes 40 GFLOP at 400 GFLOP/s, 40 % of the device's measured best. It is device-bound." in text
+    table = breakdown(Index(profile)).lines
+    assert [(row[0], row[-1]) for row in table.rows if row[-1]] == [
+        (Cell(plain=f"net.py:{line}", markdown=f"`net.py:{line}`"), bound)
+        for line, bound in ((1, "compute"), (2, "memory"), (3, "launches"))
+    ]
 
 
 def test_lines_and_untracked_are_the_whole() -> None:

@@ -130,3 +130,25 @@ def test_size_reads_back(size: int) -> None:
     number, unit = units.format_bytes(size).split(" ")
     shown = float(number) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].index(unit)
     assert abs(shown / size - 1) <= 0.051
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 FLOP"),
+        (512, "512 FLOP"),
+        (999.6, "1.0 kFLOP"),
+        (1_234_000_000, "1.2 GFLOP"),
+        (9.9e13, "99 TFLOP"),
+        (float("inf"), "?"),
+    ],
+)
+def test_flop(value: float, text: str) -> None:
+    """FLOP come in thousands, two digits and a prefix."""
+    assert units.format_flop(value) == text
+
+
+def test_rates_of_work() -> None:
+    """FLOP and bytes a second come in thousands, as makers of devices give them."""
+    assert units.format_flop_rate(4.5e10) == "45 GFLOP/s"
+    assert units.format_byte_rate(5.77e9) == "5.8 GB/s"
