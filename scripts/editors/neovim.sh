@@ -20,7 +20,9 @@ case $version in
   suite=trixie
   [ "$version" = 0.12 ] && suite=forky
   tree=$(scripts/editors/debian-tree.sh "$suite" neovim)
-  scripts/editors/tree-program.sh "$tree" nvim VIMRUNTIME="$tree/usr/share/nvim/runtime"
+  # Parsers, markdown's among them, lie outside of the runtime folder.
+  scripts/editors/tree-program.sh "$tree" nvim VIMRUNTIME="$tree/usr/share/nvim/runtime" \
+    -- --cmd "set runtimepath+=$tree/usr/lib/nvim"
   ;;
 *)
   echo "no recipe for Neovim $version; there are ones for 0.10, 0.11 and 0.12" >&2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    if sys.version_info < (3, 10):
+    if sys.version_info < (3, 10):  # noqa: UP036 - the interpreter is whichever the user selected
         version = ".".join(map(str, sys.version_info[:3]))
         sys.exit(
             f"skyline-lsp needs Python 3.10 or later; {sys.executable} is {version}. Select another interpreter, or "

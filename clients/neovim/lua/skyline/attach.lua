@@ -10,7 +10,7 @@ end
 ---@param client_id integer
 local function show_lenses(bufnr, client_id)
   if vim.fn.has('nvim-0.12') == 1 then
-    vim.lsp.codelens.enable(true, { bufnr = bufnr, client_id = client_id })
+    vim.lsp.codelens.enable(true, { bufnr = bufnr })
     return
   end
   local group = vim.api.nvim_create_augroup('skyline.lenses.' .. bufnr, {})
