@@ -74,6 +74,7 @@ class Program:
         sources = Sources(self._project, overrides, self._iteration_line())
         sources.install()
         overrides.replace_when_opened()
+        _hide_from_compiler()
         return sources
 
     def _iteration_line(self) -> tuple[str, int] | None:
@@ -181,3 +182,11 @@ class Program:
     def _tell(self, result: RunResult) -> None:
         self._channel.notify(MODULES, preload.installed_modules())
         self._channel.notify(RESULT, result)
+
+
+def _hide_from_compiler() -> None:
+    """Keep this package's functions out of what `torch.compile` makes of a program that calls them."""
+    with contextlib.suppress(Exception):
+        from torch._dynamo import trace_rules
+
+        trace_rules.add(__package__.partition(".")[0])

@@ -24,6 +24,7 @@ from skyline_lsp.protocol import Entry, EntryKind, Failure, FailureKind, Frame, 
 from skyline_lsp.worker import markers
 from skyline_lsp.worker.channel import PipeReporter
 from skyline_lsp.worker.failures import Refused
+from skyline_lsp.worker.fed_batch import FedBatch
 from skyline_lsp.worker.measurement import Measurement
 from skyline_lsp.worker.sources import Sources
 from skyline_lsp.worker.step_cycle import StepCycle
@@ -50,15 +51,17 @@ class ScriptWorkload:
         self._process = os.getpid()
         self._thread: int | None = None
         self._cycle = StepCycle(_optimizers, time.monotonic)
+        self._batch = FedBatch(self._batch_found)
         self._steps = 0
         self._begun = False
 
     def run(self, measurement: Measurement, reporter: PipeReporter) -> None:
         """Run the program to its own end, unless `stop` comes first. Raises what the program raises."""
         self._measurement = measurement
-        setattr(builtins, markers.HOOK, self._marked)
-        register_optimizer_step_post_hook(self._optimizer_stepped)
+        setattr(builtins, markers.HOOK, _uncompiled(self._marked))
+        register_optimizer_step_post_hook(_uncompiled(self._optimizer_stepped))
         self._watch_scalers()
+        self._batch.watch_loaders()
         what = (
             f"-m {self._entry.module}" if self._entry.kind is EntryKind.MODULE else os.path.basename(self._entry.path)
         )
@@ -177,12 +180,24 @@ class ScriptWorkload:
             if not self._begun:
                 self._begun = True
                 self._measurement.begin()
+                self._batch.conclude()
                 return
+            self._batch.close()
             complete = self._measurement.boundary()
         except BaseException as error:
             self._fault(error)
         if complete:
             self._stop()
+
+    def _batch_found(self, size: int) -> None:
+        if self._measurement.batch_size is None:
+            self._measurement.batch_size = size
+
+
+def _uncompiled(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, kept out of what `torch.compile` makes of the program that calls it."""
+    disable: Callable[..., Callable[..., None]] = torch.compiler.disable
+    return disable(function)
 
 
 def _runnable(name: str) -> importlib.machinery.ModuleSpec | None:

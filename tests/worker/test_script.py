@@ -248,6 +248,14 @@ ITERATIONS = {
         """,
         "f",
     ),
+    "compiled optimizer": (
+        """
+        step = torch.compile(optimizer.step, backend="eager")
+        for _ in range(100):
+            note("f"); train_step(); step()
+        """,
+        "f",
+    ),
     "comment": (
         """
         for _ in range(100):
@@ -462,3 +470,88 @@ def test_profile_of_a_script(warm_worker: Worker, tmp_path: Path) -> None:
     assert profile is not None
     lines = {line.line for line in profile.lines}
     assert {marked_line(source, "backward()"), marked_line(source, "optimizer.step()")} <= lines
+
+
+LOADER_OF_8 = """
+data = torch.utils.data.TensorDataset(torch.randn(400, 8))
+loader = torch.utils.data.DataLoader(data, batch_size=BATCH, num_workers=0)
+"""
+BATCHES = {
+    "data loader": LOADER_OF_8
+    + """
+for x, in loader:
+    net(x).sum().backward(); optimizer.step()
+""",
+    "validation first": LOADER_OF_8
+    + """
+with torch.no_grad():
+    for x, in torch.utils.data.DataLoader(data, batch_size=100):
+        net(x)
+while True:
+    for x, in loader:
+        net(x).sum().backward(); optimizer.step()
+""",
+    "data loader for sequences": LOADER_OF_8
+    + """
+for x, in loader:
+    net(x.unsqueeze(0).expand(3, -1, -1)).sum().backward(); optimizer.step()
+""",
+    "no data loader": """
+while True:
+    net(torch.randn(BATCH, 8)).sum().backward(); optimizer.step()
+""",
+    "keyword": """
+while True:
+    net(input=torch.randn(BATCH, 8)).sum().backward(); optimizer.step()
+""",
+    "sequence first": """
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.lstm = nn.Embedding(10, 8), nn.LSTM(8, 8)
+    def forward(self, x):
+        return self.lstm(self.embed(x))[0]
+net = Language()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+while True:
+    net(torch.randint(10, (35, BATCH))).sum().backward(); optimizer.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batch_size(warm_worker: Worker, tmp_path: Path, name: str) -> None:
+    """The size of a script's training batch is found."""
+    whole = check_done(run(warm_worker, tmp_path, NET + BATCHES[name].replace("BATCH", "6")))
+    assert whole.result.sample is not None
+    assert whole.result.sample.batch_size == 6
+
+
+def test_no_batch(warm_worker: Worker, tmp_path: Path) -> None:
+    """A program that calls no module has no batch size; nothing goes on looking for one."""
+    source = (
+        "import sys, torch\nw = torch.nn.Parameter(torch.zeros(2))\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
+        "for _ in range(100):\n    w.sum().backward()\n    optimizer.step()\n    print('watched by', sys.getprofile())\n"
+    )
+    whole = check_done(run(warm_worker, tmp_path, source))
+    assert whole.result.sample is None
+    assert whole.output.splitlines()[-1] == "watched by None"
+
+
+def test_compiled_model_stays_whole(warm_worker: Worker, tmp_path: Path) -> None:
+    """Watching for iterations and batches neither splits a compiled model's graph nor has it compiled again."""
+    source = (
+        NET
+        + """
+import torch._dynamo.utils as dynamo
+net = torch.compile(net, backend="eager")
+for _ in range(100):
+    train_step()
+    optimizer.step()
+    print("graphs", dynamo.counters["stats"]["unique_graphs"], "breaks", len(dynamo.counters["graph_break"]))
+"""
+    )
+    whole = check_done(run(warm_worker, tmp_path, source))
+    assert {line for line in whole.output.splitlines() if line.startswith("graphs")} == {"graphs 1 breaks 0"}
+    assert whole.result.sample is not None
+    assert whole.result.sample.batch_size == 4
