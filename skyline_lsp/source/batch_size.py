@@ -142,7 +142,7 @@ def _script(files: Files, entry_path: str, arguments: tuple[str, ...], environme
     sites = _sites_of(best, best.feeds)
     answered = any(not site.evaluation and site.kind is not SiteKind.RUN_CONFIGURATION for site in sites)
     sites += _by_name(best, {(site.path, site.line, site.start) for site in sites})
-    if not answered:
+    if not answered and (best.library.configured or any(isinstance(feed.batch, Unknown) for feed in best.feeds)):
         sites += _by_key(best)
     ranked = _ranked(sites)
     editable = any(site.editable and site.resolved and not site.evaluation for site in ranked)

@@ -77,9 +77,8 @@ class EntryPoint:
 def find_entry_point(path: str, data: bytes) -> EntryPoint | None:
     """What the file at `path` is to be profiled as; None where it neither has providers nor trains, or is broken."""
     provides = _PROVIDER.search(data) is not None
-    if not provides and not (
-        _RUNS.search(data) and _TRAINS.search(data) and (_FRAMEWORK.search(data) or _script_name(path))
-    ):
+    trains = _script_name(path) or (_TRAINS.search(data) and _FRAMEWORK.search(data))
+    if not provides and not (trains and _RUNS.search(data)):
         return None
     try:
         syntax = parse(data)
@@ -252,12 +251,15 @@ def _runs_at_top(tree: ast.Module) -> bool:
         pending: list[ast.AST] = [statement]
         while pending:
             node = pending.pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            if isinstance(node, (ast.ClassDef, ast.Lambda)):
                 continue
             if isinstance(node, ast.Call):
                 if _is_backward(node) or _starts_training(node):
                     return True
+                given = {arg.id for arg in node.args if isinstance(arg, ast.Name)}
                 if isinstance(statement, (ast.Expr, ast.For, ast.While, ast.If)) and called_name(node) in own:
+                    return True
+                if given & own:
                     return True
             pending.extend(ast.iter_child_nodes(node))
     return False

@@ -85,9 +85,12 @@ def find_place(syntax: Syntax, node: ast.expr, role: Role | None = None) -> Plac
 def named_literals(syntax: Syntax) -> Iterator[Place]:
     """Integer literals whose own name speaks of a batch size, in order."""
     for node in ast.walk(syntax.tree):
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value > 0:
+        above = parents(syntax.tree).get(id(node))
+        if isinstance(node, ast.Constant) and type(node.value) is int and not isinstance(above, ast.UnaryOp):
             place = find_place(syntax, node)
-            if place is not None and place.kind is not SiteKind.EXPRESSION and names_batch_size(place.name):
+            if place is None or place.kind is SiteKind.EXPRESSION or place.value < 1:
+                continue
+            if names_batch_size(place.name):
                 yield place
 
 

@@ -62,10 +62,9 @@ class SourceText:
         left = offset - self._byte_starts[line - 1]
         if text.isascii() and self.encoding in ("utf-8", "ascii", "iso-8859-1"):
             return line, max(0, min(left, len(text)))
-        column = 0
-        for column, character in enumerate(text):
-            left -= len(character.encode(self.encoding))
-            if left < 0:
+        for column in range(len(text)):
+            # By the whole beginning of the line: an encoding with shift states has no width of a character alone.
+            if len(text[: column + 1].encode(self.encoding)) > left:
                 return line, column
         return line, len(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -400,6 +401,8 @@ class Parser(Native):
         if isinstance(nargs, External) and nargs.name.endswith("REMAINDER"):
             nargs_value = "..."
         default = call.get(None, "default")
+        if re.search(r"config|cfg|yaml|opts|base$", dest, re.IGNORECASE):
+            run.library.configured = True
         option = Option(
             flags=flags if flags else (),
             dest=dest,
@@ -555,8 +558,8 @@ class Flag(Native):
         return None
 
 
-def _define(kind: str) -> Handler:
-    def handler(run: Run, call: Call) -> Value:
+def _define(kind: str) -> Callable[[Run, str, Call], Value | None]:
+    def handler(run: Run, function: str, call: Call) -> Value | None:
         name = call.string(0, "name")
         if name is None:
             return Unknown("a flag")
@@ -578,7 +581,7 @@ def _define(kind: str) -> Handler:
     return handler
 
 
-def _define_config(run: Run, call: Call) -> Value:
+def _define_config(run: Run, function: str, call: Call) -> Value | None:
     """ml_collections' `config_flags.DEFINE_config_file`: a Python file whose `get_config()` gives the values."""
     name, path = call.string(0, "name") or "config", call.string(1, "default")
     for i, word in enumerate(run.arguments):
@@ -638,20 +641,21 @@ CALLS: dict[str, Handler] = {
          "optparse.OptionParser", "rich_argparse.ArgumentParser"),
         _parser,
     ),
-    **{
-        f"{module}.DEFINE_{name}": _define(kind)
-        for module in ("absl.flags", "flags", "gflags", "tensorflow.app.flags", "tensorflow.compat.v1.app.flags")
-        for name, kind in (
-            ("integer", "int"),
-            ("string", "str"),
-            ("float", "float"),
-            ("bool", "bool"),
-            ("boolean", "bool"),
-            ("enum", "str"),
-            ("list", "str"),
-        )
-    },
-    "ml_collections.config_flags.DEFINE_config_file": _define_config,
     "absl.app.run": _app_run,
     "tensorflow.app.run": _app_run,
 }  # fmt: skip
+
+_FLAG_KINDS = {
+    "integer": "int",
+    "string": "str",
+    "float": "float",
+    "bool": "bool",
+    "boolean": "bool",
+    "enum": "str",
+    "list": "str",
+}
+
+TAILS: dict[str, Callable[[Run, str, Call], Value | None]] = {
+    **{f"DEFINE_{name}": _define(kind) for name, kind in _FLAG_KINDS.items()},
+    "DEFINE_config_file": _define_config,
+}

@@ -53,6 +53,7 @@ _INTERPOLATION = re.compile(r"\$\{([^${}]+)\}")
 
 def load(run: Run, what: Value, kind: SiteKind | None = None) -> Value:
     """The content of a configuration file: given by its path, opened, or read."""
+    run.library.configured = True
     if isinstance(what, Known) and isinstance(what.value, (str, PurePosixPath)):
         path = str(what.value)
     elif isinstance(what, FileContent):
@@ -338,6 +339,7 @@ def _omega_update(run: Run, call: Call) -> Value:
 
 def compose(run: Run, folder: Value | None, name: Value | None, module_path: str, arguments: list[str]) -> Value:
     """The configuration that `@hydra.main` composes: defaults list, groups, overrides."""
+    run.library.configured = True
     composer = _Composer(run, folder, name, module_path, arguments)
     return composer.compose()
 

@@ -62,6 +62,7 @@ from skyline_lsp.source.dataflow.values import (
     feeds_of,
     join,
     sequence,
+    sources_of,
 )
 from skyline_lsp.source.files import Files
 from skyline_lsp.source.syntax import dotted_name, parse
@@ -350,11 +351,35 @@ class Run:
         taken, other = (node.body, node.orelse) if known else (node.orelse, node.body)
         if not known:
             self._note_limit(node, scope)
+        automatic = self._automatic(node, scope) if known else []
         try:
             # In a fork, for its changes to be taken back where the branch ends in an exception.
-            return self.fork(lambda: self.block(taken, scope))
+            flow = self.fork(lambda: self.block(taken, scope))
         except Ended:
             return self.block(other, scope)
+        for target, value in automatic:
+            self._keep_automatic(target, value, scope)
+        return flow
+
+    def _automatic(self, node: ast.If, scope: Scope) -> list[tuple[ast.expr, Known]]:
+        """What a condition compares that is -1 now: `if batch_size == -1: batch_size = find_batch_size()`."""
+        found: list[tuple[ast.expr, Known]] = []
+        for part in ast.walk(node.test):
+            if isinstance(part, ast.Compare) and isinstance(part.left, (ast.Name, ast.Attribute)):
+                value = self.eval(part.left, scope)
+                if isinstance(value, Known) and value.value == -1 and value.sources:
+                    found.append((part.left, value))
+        return found
+
+    def _keep_automatic(self, target: ast.expr, old: Known, scope: Scope) -> None:
+        """A number written in place of the -1 would be used as it is, so the -1 stays the best place to write it."""
+        new = self.eval(target, scope)
+        if isinstance(new, (Known, Unknown)) and not (isinstance(new, Known) and new.value == -1):
+            sources = (*old.sources, *new.sources)
+            kept = Known(new.value, sources) if isinstance(new, Known) else Unknown(new.label, new.feeds, sources)
+            self.assign(target, kept, scope)
+        elif isinstance(new, Choice):
+            self.assign(target, Unknown("an automatic batch size", sources=(*old.sources, *sources_of(new))), scope)
 
     def _note_limit(self, node: ast.If, scope: Scope) -> None:
         """`if batch_size > MAXIMUM: batch_size = MAXIMUM` limits a batch size even where it changes nothing now."""
@@ -742,7 +767,7 @@ class Run:
         upper = bounds[1]
         feeds = feeds_of(owner)
         # `data[i : i + batch_size]` cuts a batch.
-        if any(operators.speaks_of_batch(source) for source in _sources(upper)) and not isinstance(upper, Known):
+        if any(operators.speaks_of_batch(source) for source in sources_of(upper)) and not isinstance(upper, Known):
             feed = self.library.new_feed(self, text, upper, 3, node_line(node.upper), scope)
             feeds = feeds | {feed}
         if isinstance(owner, Sequence):
@@ -1224,10 +1249,6 @@ _NOWHERE = Scope(cells={}, module=Module(name="", path="", syntax=_EMPTY, cells=
 def node_line(node: ast.expr | None) -> int:
     """Line of an expression; 0 where there is none."""
     return node.lineno if node is not None else 0
-
-
-def _sources(value: Value) -> tuple[Source, ...]:
-    return value.sources if isinstance(value, (Known, Unknown)) else ()
 
 
 def _join_cells(values: list[Value]) -> Value:

@@ -80,6 +80,8 @@ class Library:
         """What a literal is to its library: kind, name, description ("default of --batch-size")."""
         self.problems: list[str] = []
         """Why a batch size that was met can't be edited, each for the user."""
+        self.configured = False
+        """Whether the program reads configuration files, or may be told to by its arguments."""
         self.flags = command_line.Flags()
         self.tracked = Mapping({}, complete=False, namespace=True)
         """Weights & Biases' configuration."""
@@ -92,7 +94,7 @@ class Library:
             **loaders.CALLS,
             **frameworks.CALLS,
         }
-        self.tails = {**configuration.TAILS, **loaders.TAILS, **frameworks.TAILS}
+        self.tails = {**command_line.TAILS, **configuration.TAILS, **loaders.TAILS, **frameworks.TAILS}
         self.methods = {**frameworks.METHODS, **loaders.METHODS}
 
     # Names.
@@ -174,8 +176,14 @@ class Library:
             return self._call_external(run, function, call)
         if isinstance(function, Method):
             return self._call_method(run, function, call)
-        name = label_of(function)
-        return self.unknown_call(run, name, call, feeds_of(function))
+        label = label_of(function)
+        owner, _, name = label.rpartition(".")
+        handler = self.methods.get(name) if owner else None
+        if handler is not None:
+            result = handler(run, Unknown(owner, feeds_of(function)), call)
+            if result is not None:
+                return result
+        return self.unknown_call(run, label, call, feeds_of(function))
 
     def _call_external(self, run: Run, function: External, call: Call) -> Value:
         handler = self.calls.get(function.name)

@@ -187,8 +187,7 @@ def limit(name: str, values: list[Value], texts: list[str]) -> Value:
         active = next(value for value in known if value.value == best)
         sources: list[Source] = []
         for value, text in zip(known, texts, strict=False):
-            others = ", ".join(other for other in texts if other != text)
-            remark = f"limited to at {'most' if name == 'min' else 'least'} {others}"
+            remark = _limit_remark(name, texts, text)
             maximum = None
             if name == "min":
                 maximum = min((int(other.value) for other in known if other is not value), default=None)
@@ -199,12 +198,16 @@ def limit(name: str, values: list[Value], texts: list[str]) -> Value:
         return Known(best, tuple(sources))
     noted: list[Source] = []
     for limited, text in zip(values, texts, strict=False):
-        others = ", ".join(other for other in texts if other != text)
-        remark = f"limited to at {'most' if name == 'min' else 'least'} {others}"
+        remark = _limit_remark(name, texts, text)
         noted += [replace(source, notes=(*source.notes, remark)) for source in sources_of(limited)]
     noted.sort(key=lambda source: not speaks_of_batch(source))
     feeds = frozenset().union(*(feeds_of(value) for value in values)) if values else frozenset()
     return Unknown(f"{name}({', '.join(texts)})", feeds, tuple(noted))
+
+
+def _limit_remark(name: str, texts: list[str], text: str) -> str:
+    others = ", ".join(other for other in texts if other != text and other != "...")
+    return f"limited to at {'most' if name == 'min' else 'least'} {others}" if others else f"chosen by {name}(...)"
 
 
 def to_int(value: Value, text: str) -> Value:

@@ -1,0 +1,3 @@
+# the small run
+batch_size = 3
+block_size = 4
