@@ -162,6 +162,7 @@ export class Bar {
       const mark = (this.axis.children[index] ?? this.axis.appendChild(html("span"))) as HTMLElement;
       setText(mark, tick.text);
       mark.style.setProperty("left", share(tick.value));
+      mark.classList.toggle("end", tick.value > 0.95 * view.highest);
     });
   }
 

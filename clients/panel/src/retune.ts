@@ -58,7 +58,7 @@ export class Retune {
     this.applyButton = button("Apply", "primary", () => void this.apply());
     this.cancelButton = button("Cancel", "quiet", () => this.cancel());
     this.measureButton = button("Measure other batch sizes", "primary", () => void this.measure());
-    this.offer.append(this.offerText, this.suggestions, html("div", { class: "actions" }, this.applyButton, this.cancelButton));
+    this.offer.append(this.measureButton, this.offerText, this.suggestions, html("div", { class: "actions" }, this.applyButton, this.cancelButton));
     this.element = html(
       "section",
       { class: "retune", "aria-labelledby": "retune-title" },
@@ -72,7 +72,6 @@ export class Retune {
       ),
       html("div", { class: "bars" }, this.throughput.element, this.memory.element),
       this.offer,
-      this.measureButton,
       this.notice,
       this.problems,
     );
@@ -90,6 +89,7 @@ export class Retune {
     this.size.show(sizeShown, this.fixed() === null && !scene.preview?.applying);
     this.showWhere();
     this.showOffer(shown, current);
+    this.element.classList.toggle("unpullable", this.fixed() !== null);
     const missing = !scene.predictions?.useful;
     this.measureButton.hidden = !missing;
     this.measureButton.disabled = this.measuring || scene.state?.state === "running";
@@ -257,7 +257,10 @@ export class Retune {
     this.applyButton.hidden = this.cancelButton.hidden = preview === null;
     this.showSuggestions(current);
     if (!preview) {
-      setText(this.offerText, current.measured ? "" : "This batch size is not measured yet: its numbers are predicted.");
+      const told = current.prediction.measured
+        ? "This batch size was measured, not profiled: lines and classes of memory are scaled."
+        : "This batch size is not measured yet: its numbers are predicted.";
+      setText(this.offerText, current.measured ? "" : told);
       return;
     }
     this.applyButton.disabled = preview.applying || this.unwritable() !== null;
@@ -332,27 +335,28 @@ export class Retune {
   ): BarView {
     const previewed = this.scene.preview !== null;
     const unit = more.unit ? ` ${more.unit}` : "";
-    const interval = now.high > now.low ? formatRange(now.low, now.high, more.format) : "";
+    const { measured } = shown.prediction;
+    const interval = !measured && now.high > now.low ? formatRange(now.low, now.high, more.format) : "";
     const tooMuch = shown.prediction.fits === false;
     const text = `${more.format(now.value)}${unit}`;
     const details = [more.detail];
-    if (!shown.measured && interval) details.push(`90 %: ${interval}`);
+    if (interval) details.push(`90 %: ${interval}`);
     if (previewed) details.push(formatChange(before.value, now.value));
-    const how = shown.measured ? "measured" : "predicted";
+    const how = measured ? "measured" : "predicted";
     return {
       highest,
       ticks: more.ticks,
       value: now.value,
-      low: shown.measured ? now.value : now.low,
-      high: shown.measured ? now.value : now.high,
+      low: measured ? now.value : now.low,
+      high: measured ? now.value : now.high,
       before: previewed ? before.value : null,
       limit: more.limit,
       tooMuch,
-      predicted: !shown.measured,
+      predicted: !measured,
       segments: more.segments,
       text,
       detail: details.filter(Boolean).join(" · "),
-      spoken: `${text}${!shown.measured && interval ? `, between ${interval}` : ""}, batch size ${shown.batchSize ?? "unknown"}, ${how}${tooMuch ? ", does not fit into memory" : ""}`,
+      spoken: `${text}${interval ? `, between ${interval}` : ""}, batch size ${shown.batchSize ?? "unknown"}, ${how}${tooMuch ? ", does not fit into memory" : ""}`,
       fixed: this.fixed(),
     };
   }
