@@ -37,7 +37,8 @@ def for_throughput(
     best: _Option | None = None
     for options in _searches(model, memory_bytes, maximum):
         possible = [option for option in options if option.fits is not False]
-        reaching = [option for option in possible if option.samples_per_second >= samples_per_second]
+        # A hair more, so that rounding can't leave the prediction below the wish.
+        reaching = [option for option in possible if option.samples_per_second >= samples_per_second * (1 + 1e-9)]
         if reaching:
             return _retune(model, reaching[0], memory_bytes, f"reaches {wish}")
         best = max(possible, key=lambda option: option.samples_per_second, default=best)

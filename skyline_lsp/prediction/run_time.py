@@ -23,9 +23,10 @@ from skyline_lsp.protocol import Sample
 # What is assumed before residuals are seen. Checked by the coverage tests, and by benchmarks/prediction.py on programs.
 BASE_ERROR = 0.01
 """Relative error of a median that its own spread does not show, on a quiet machine."""
-DRIFT = 0.7
-"""Further error between runs, as a part of the interquartile range within them."""
-PRIOR_DEGREES = 3
+DRIFT = 1.0
+"""Further error between runs, as a part of the interquartile range within them. Runs made one after the other share it,
+so residuals show only some of it."""
+PRIOR_DEGREES = 4
 """How many samples' worth of trust these two have against the residuals."""
 EXTRAPOLATION_ERROR = 0.025
 """Relative error that each doubling beyond the samples adds: curves bend where nobody has looked."""
@@ -109,6 +110,16 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """A measured batch size, predicted from the others."""
+
+    batch_size: int
+    run_time_ms: float
+    """As measured."""
+    predicted: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimeModel:
     """Milliseconds of an iteration as a function of the batch size."""
 
@@ -121,7 +132,7 @@ class RunTimeModel:
     """How many different batch sizes it is fitted to."""
     flat: bool = False
     """Time did not grow with the batch size, so nothing is known outside `smallest` to `largest`."""
-    leave_one_out: tuple["HeldOut", ...] = ()
+    leave_one_out: tuple[HeldOut, ...] = ()
     """How well each size is predicted from the others, where there are enough."""
 
     @property
@@ -173,16 +184,6 @@ class RunTimeModel:
             scales=np.array(scales),
             degrees_of_freedom=tuple(component.degrees_of_freedom for component in self.components),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut:
-    """A measured batch size, predicted from the others."""
-
-    batch_size: int
-    run_time_ms: float
-    """As measured."""
-    predicted: Estimate
 
 
 def fit_run_time(samples: Sequence[Sample], check: bool = True) -> tuple[RunTimeModel | None, tuple[str, ...]]:

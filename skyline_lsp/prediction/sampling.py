@@ -40,7 +40,8 @@ _BLOCK_WEIGHT = 0.25
 _FIXED_SHARE = 0.2
 """Part of an iteration's time that is taken not to depend on the batch while one size only is known."""
 
-_ENOUGH_SIZES = 8
+_ENOUGH_SIZES = 7
+"""As many within RANGE of the current size are the end of it: what is still unknown is the machine's noise."""
 _FEWEST_SIZES = 3
 _LEAST_GAIN = 0.05
 """A measurement that narrows predictions by a smaller part of their width is not worth its time."""
@@ -94,7 +95,8 @@ def next_batch_size(known: Known) -> int | None:
     if not known.samples:
         return _first(known)
     sizes = {sample.batch_size for sample in known.samples}
-    if len(sizes) >= _ENOUGH_SIZES or (len(sizes) == 1 and len(known.failed) > 1):
+    near = [size for size in sizes if known.current <= size * RANGE and size <= known.current * RANGE]
+    if len(near) >= _ENOUGH_SIZES or (len(sizes) == 1 and len(known.failed) > 1):
         return None
     model = fit(known.samples, out_of_memory=known.out_of_memory, check=False)
     if len(sizes) >= _FEWEST_SIZES and (model.time is None or model.time.flat):
