@@ -7,6 +7,7 @@ edited text stays here, the example is not changed.
 
 import asyncio
 import difflib
+import os
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ EXAMPLE = REPOSITORY / "examples" / "resnet50"
 OTHER_BATCH_SIZE = 32
 TIME_LIMIT_S = 300.0
 """After that something is wrong: a quiet machine with two cores needs less than a minute."""
+LOG = "server.log"
 HOVERED = "x = self.stage4(x)"
 
 
@@ -211,11 +213,14 @@ def prediction_rows(prediction: Any) -> list[str]:
     ]
 
 
-async def demonstrate(console: Console, errors: Console, log: Path) -> None:
-    """The whole session."""
+async def demonstrate(console: Console, errors: Console, folder: Path) -> None:
+    """The whole session; `folder` takes the server's log and cache."""
     began = time.perf_counter()
     editor = Editor()
-    await editor.start_io(sys.executable, "-m", "skyline_lsp", "--log-file", str(log))
+    # A cache of its own: what the user's holds from before would be shown at once, and nothing left to watch.
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    log = str(folder / LOG)
+    await editor.start_io(sys.executable, "-m", "skyline_lsp", "--log-file", log, env=environment)
     await editor.initialize_async(
         types.InitializeParams(
             capabilities=capabilities(),
@@ -264,11 +269,11 @@ def main() -> int:
     """Run the session; says what went wrong where the server does not answer."""
     console, errors = standard_consoles()
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "server.log"
         try:
-            asyncio.run(asyncio.wait_for(demonstrate(console, errors, log), TIME_LIMIT_S))
+            asyncio.run(asyncio.wait_for(demonstrate(console, errors, Path(folder)), TIME_LIMIT_S))
         except asyncio.TimeoutError:
             errors.print(f"The demonstration did not end within {TIME_LIMIT_S:.0f} s. The server's log:")
+            log = Path(folder) / LOG
             if log.exists():
                 errors.print(Text(log.read_text(encoding="utf-8", errors="replace")), soft_wrap=True)
             return 1
