@@ -62,7 +62,7 @@ def failure_of(error: BaseException, project: Project, instead: Frame | None = N
         message += _missing_module_advice(error, project)
     elif worker_frames := _data_loader_frames(error, project):
         frames = (*frames, *worker_frames)
-        message = str(error).strip().splitlines()[-1]
+        message = _text(error).strip().splitlines()[-1]
     return Failure(
         kind=kind,
         message=message if len(message) <= _MESSAGE_CHARACTERS else message[:_MESSAGE_CHARACTERS] + "...",
@@ -88,7 +88,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OUT_OF_MEMORY_ERRORS):
             return True
-        if type(error) is RuntimeError and _CPU_ALLOCATOR in str(error):
+        if type(error) is RuntimeError and _CPU_ALLOCATOR in _text(error):
             return True
         error = error.__cause__
     return False
@@ -138,6 +138,13 @@ def _summary(error: BaseException) -> str:
     return "".join(lines).strip()
 
 
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a class of the user's may fail at that too
+        return ""
+
+
 def _exit_message(error: SystemExit) -> str:
     code = error.code
     if code is None or isinstance(code, int):
@@ -162,7 +169,7 @@ def _missing_module_advice(error: ModuleNotFoundError, project: Project) -> str:
 
 def _data_loader_frames(error: BaseException, project: Project) -> tuple[Frame, ...]:
     """Project lines inside a data loader's worker process: torch hands over that traceback as the message's text."""
-    text = str(error)
+    text = _text(error)
     if not text.startswith("Caught ") or "Original Traceback" not in text:
         return ()
     return tuple(

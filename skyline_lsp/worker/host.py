@@ -48,6 +48,8 @@ from skyline_lsp.worker.project import Project
 _NVML_CHECK: Final = "PYTORCH_NVML_BASED_CUDA_CHECK"
 """With it, asking whether there is a CUDA device does not make CUDA unusable after a fork."""
 
+_LEAVE_SIGNALS: Final = ("SIGTERM", "SIGHUP", "SIGINT")
+
 _IDLE_LIMIT_S = 3600.0
 """An idle host ends itself after so long: a warm one holds some hundred megabytes."""
 _LEAVING_S = 10.0
@@ -100,7 +102,7 @@ class Host:
     def serve(self) -> None:
         """Serve until the server is gone or says so."""
         adopt_orphans()
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in _LEAVE_SIGNALS:
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), _leave)
         self._warm_up()
@@ -286,8 +288,9 @@ class Host:
     def _forget_host(self) -> None:
         """In a forked child: let go of what is the host's."""
         self._events.close()
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in _LEAVE_SIGNALS:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.close(self._requests)
         os.close(self._replies)
 
@@ -363,6 +366,7 @@ class Host:
             self._channel.send(protocol.reply(run.identity, result))
             self._last_news = time.monotonic()
             if run.last:
+                print("skyline-lsp worker: packages were installed meanwhile; a new worker takes over", file=sys.stderr)
                 self._ending = True
             elif self._fork:
                 self._start_probe(run.modules)

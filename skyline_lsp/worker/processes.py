@@ -179,6 +179,8 @@ def start_fresh(job: Job, folder: RunFolder, environment: Mapping[str, str], ask
         stderr=output_end,
         env=dict(environment),
         start_new_session=not _WINDOWS,
+        # Else a window would open there for each run.
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )
     for descriptor in (questions_end, messages_end, output_end):
         os.close(descriptor)

@@ -1,6 +1,8 @@
 """One run of the user's program in this process, from the working directory to the result."""
 
 import contextlib
+import importlib
+import multiprocessing.process
 import os
 import sys
 from collections.abc import Callable
@@ -67,6 +69,9 @@ class Program:
         except OSError as error:
             message = f"The working directory {folder} can't be entered: {error.strerror or error}."
             raise Refused(Failure(kind=FailureKind.ENVIRONMENT, message=message)) from error
+        # Both belong to the folder and the time at which the worker was started.
+        vars(multiprocessing.process)["ORIGINAL_DIR"] = os.getcwd()
+        importlib.invalidate_caches()
 
     def _prepare_sources(self) -> Sources:
         overrides = Overrides(self._spec.overrides)

@@ -72,6 +72,8 @@ class ProviderWorkload:
             raise self._refusal(FailureKind.MISSING_PROVIDER, "A provider file is Python source, ending in .py.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
+        # Processes that `multiprocessing` spawns load what is `__main__` here: not the worker.
+        sys.modules["__main__"] = ModuleType("__main__")
         sys.argv = [self._path]
         exec(self._sources.compile_file(self._path), module.__dict__)
         return module

@@ -5,10 +5,8 @@ An iteration ends where a mark in the source says so, else where the optimizers 
 
 import builtins
 import gc
-import importlib
 import importlib.machinery
 import importlib.util
-import multiprocessing.process
 import os
 import sys
 import threading
@@ -101,9 +99,6 @@ class ScriptWorkload:
 
     def _prepare(self) -> tuple[CodeType, ModuleType]:
         """The code to run and the new `__main__`."""
-        # Both hold for the process that the worker was started as.
-        importlib.invalidate_caches()
-        vars(multiprocessing.process)["ORIGINAL_DIR"] = os.getcwd()
         main = ModuleType("__main__")
         vars(main).update({"__builtins__": builtins, "__annotations__": {}})
         if self._entry.kind is EntryKind.MODULE:

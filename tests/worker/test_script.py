@@ -531,7 +531,8 @@ def test_no_batch(warm_worker: Worker, tmp_path: Path) -> None:
     """A program that calls no module has no batch size; nothing goes on looking for one."""
     source = (
         "import sys, torch\nw = torch.nn.Parameter(torch.zeros(2))\noptimizer = torch.optim.SGD([w], lr=0.1)\n"
-        "for _ in range(100):\n    w.sum().backward()\n    optimizer.step()\n    print('watched by', sys.getprofile())\n"
+        "for _ in range(100):\n    w.sum().backward()\n    optimizer.step()\n"
+        "    print('watched by', sys.getprofile())\n"
     )
     whole = check_done(run(warm_worker, tmp_path, source))
     assert whole.result.sample is None
