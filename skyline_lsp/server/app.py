@@ -412,30 +412,35 @@ class Server(LanguageServer):
 
     # Features.
 
-    def inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
+    async def _snapshot(self, path: str) -> features.Snapshot:
+        session = self.session_for(path)
+        await session.prepared(path)
+        return session.snapshot(path)
+
+    async def inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
         """Hints of a part of a document."""
         path = self.path(params.text_document.uri)
         if path is None:
             return []
-        shot = self.session_for(path).snapshot(path)
+        shot = await self._snapshot(path)
         hints = features.inlay_hints(shot, params.range.start.line + 1, params.range.end.line + 1)
         return [conversion.to_inlay_hint(hint, shot.source, self.abilities.encoding, self.uri) for hint in hints]
 
-    def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+    async def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         """Lenses of a document."""
         path = self.path(params.text_document.uri)
         if path is None:
             return []
-        shot = self.session_for(path).snapshot(path)
+        shot = await self._snapshot(path)
         lenses = features.code_lenses(shot)
         return [conversion.to_code_lens(lens, shot.source, self.abilities.encoding, self.uri) for lens in lenses]
 
-    def hover(self, params: types.HoverParams) -> types.Hover | None:
+    async def hover(self, params: types.HoverParams) -> types.Hover | None:
         """What is known at a position."""
         path = self.path(params.text_document.uri)
         if path is None:
             return None
-        shot = self.session_for(path).snapshot(path)
+        shot = await self._snapshot(path)
         line = params.position.line + 1
         if line > len(shot.source.lines):
             return None
@@ -451,12 +456,12 @@ class Server(LanguageServer):
             renders_tables=self._client_name not in _RAW_TABLES,
         )
 
-    def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
+    async def code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
         """What can be done on some lines."""
         path = self.path(params.text_document.uri)
         if path is None:
             return []
-        shot = self.session_for(path).snapshot(path)
+        shot = await self._snapshot(path)
         found: list[types.CodeAction | types.Command] = []
         for action in features.code_actions(shot, params.range.start.line + 1, params.range.end.line + 1):
             if not conversion.wanted(action.kind.value, params.context.only):
@@ -598,21 +603,21 @@ def _register(server: Server) -> None:
 
     @feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=False))
     async def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
-        return server.inlay_hints(params)
+        return await server.inlay_hints(params)
 
     @feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
-        return server.code_lenses(params)
+        return await server.code_lenses(params)
 
     @feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> types.Hover | None:
-        return server.hover(params)
+        return await server.hover(params)
 
     kinds = [types.CodeActionKind(kind.value) for kind in features.ActionKind]
 
     @feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
-        return server.code_actions(params)
+        return await server.code_actions(params)
 
     for name in COMMANDS:
         # pygls declares what is registered; what runs is `Server.execute`.

@@ -1,12 +1,15 @@
 """The project's files: what the editor has open shadows what is on disk.
 
-The one place where features' questions about source text meet the file system.
+The one place where features' questions about source text meet the file system. Programs are looked for on a thread of
+their own, so everything here may be asked from any.
 """
 
 import hashlib
 import io
+import itertools
 import os
 import stat
+import threading
 import tokenize
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -20,7 +23,6 @@ MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 _MAX_CONTENTS: Final = 512
 """Files whose bytes are kept in memory."""
 _MAX_ENTRIES: Final = 200_000
-_ENTRIES_A_TICK: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
 ROOT_MARKS: Final = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
 """A folder that holds one of these is the root of a project."""
@@ -39,6 +41,7 @@ class ProjectFiles:
     def __init__(self, root: str, documents: Documents | None = None) -> None:
         self.root = root
         self._documents = documents if documents is not None else Documents()
+        self._lock = threading.Lock()
         self._contents: OrderedDict[str, tuple[Stamp, bytes]] = OrderedDict()
         self._encoded: dict[str, tuple[Stamp, Stamp | None, bytes]] = {}
         self._digests: dict[tuple[str, bool], tuple[tuple[Stamp | None, Stamp | None], str]] = {}
@@ -63,18 +66,20 @@ class ProjectFiles:
         stamp = self.disk_stamp(path)
         if stamp is None or stamp[2] > MAX_FILE_BYTES:
             return None
-        known = self._contents.get(path)
-        if known is not None and known[0] == stamp:
-            self._contents.move_to_end(path)
-            return known[1]
+        with self._lock:
+            known = self._contents.get(path)
+            if known is not None and known[0] == stamp:
+                self._contents.move_to_end(path)
+                return known[1]
         try:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError:
             return None
-        self._contents[path] = (stamp, data)
-        if len(self._contents) > _MAX_CONTENTS:
-            self._contents.popitem(last=False)
+        with self._lock:
+            self._contents[path] = (stamp, data)
+            if len(self._contents) > _MAX_CONTENTS:
+                self._contents.popitem(last=False)
         return data
 
     def stamp(self, path: str) -> Stamp | None:
@@ -107,7 +112,7 @@ class ProjectFiles:
     def paths(self, suffixes: tuple[str, ...]) -> tuple[str, ...]:
         """Absolute paths of the project's files that end so, sorted; environments and hidden folders left out."""
         if self._listing is None:
-            self.take_listing(tuple(path for path in self.walk() if path is not None))
+            self.take_listing(tuple(self.walk()))
         open_paths = tuple(document.path for document in self._documents)
         known = self._filtered.get(suffixes)
         if known is None or known[0] != open_paths:
@@ -135,36 +140,29 @@ class ProjectFiles:
         self._listing = None
 
     def take_listing(self, listing: tuple[str, ...]) -> None:
-        """Keep what a caller gathered from `walk` step by step."""
+        """Keep what a caller gathered from `walk`."""
         self._listing = listing
         self._listed = frozenset(listing)
         self._filtered.clear()
 
-    def walk(self) -> Iterator[str | None]:
-        """Yield the files' paths, those near the root first, and None now and then for a caller to yield in turn."""
+    def walk(self) -> Iterator[str]:
+        """Yield the files' paths, those near the root first."""
         folders = deque([self.root])
         seen = 0
-        while folders:
+        while folders and seen < _MAX_ENTRIES:
             folder = folders.popleft()
             try:
                 with os.scandir(folder) as entries:
-                    listed = []
-                    for entry in entries:
-                        listed.append(entry)
-                        seen += 1
-                        if seen % _ENTRIES_A_TICK == 0:
-                            yield None
-                        if seen >= _MAX_ENTRIES:
-                            folders.clear()
-                            break
+                    listed = list(itertools.islice(entries, _MAX_ENTRIES - seen))
             except OSError:
                 continue
+            seen += len(listed)
             if folder != self.root and any(entry.name in _ENVIRONMENT_MARKS for entry in listed):
                 continue
             for entry in sorted(listed, key=lambda entry: entry.name):
                 # Links to folders are not followed: they may lead out of the project or round in a circle.
                 if entry.is_dir(follow_symlinks=False):
-                    if not entry.name.startswith(".") and entry.name not in _SKIPPED and seen < _MAX_ENTRIES:
+                    if not entry.name.startswith(".") and entry.name not in _SKIPPED:
                         folders.append(entry.path)
                 elif entry.is_file():
                     yield entry.path

@@ -15,7 +15,8 @@ from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
 from skyline_lsp.features import Diagnostic, Index, Options, Severity, Snapshot, State, diagnostics, snapshot
-from skyline_lsp.prediction import Model, Prediction, fit, predict
+from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
+from skyline_lsp.prediction.sampling import RANGE
 from skyline_lsp.protocol import (
     Failure,
     FailureKind,
@@ -59,6 +60,7 @@ UNTRUSTED: Final = (
 PYPROJECT: Final = "pyproject.toml"
 
 
+_LOOK_PAUSE_S: Final = 0.15
 # Where each stage begins on a progress bar, in percent: about what stages take of a run that compiles nothing.
 _BEGINS: Final = {
     Stage.STARTING: 0,
@@ -128,6 +130,11 @@ class _Workload:
     samples_key: str | None = None
     out_of_memory: tuple[int, ...] = ()
     """Batch sizes that ran out of memory."""
+    unmeasurable: tuple[int, ...] = ()
+    """Batch sizes that could not be measured for another reason."""
+    spent: tuple[Spent, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What went wrong in measuring other batch sizes, each a sentence."""
     model: Model | None = None
 
     @property
@@ -179,6 +186,8 @@ class Session:
         self._workloads: dict[str, _Workload] = {}
         self._scan: asyncio.Task[None] | None = None
         self._scan_again = False
+        self._changed_paths: set[str] = set()
+        self._looking: asyncio.Task[None] | None = None
         self._chosen: str | None = None
         self._last_path: str | None = None
         self._job: _Job | None = None
@@ -200,17 +209,20 @@ class Session:
         self._reading = reading
         for workload in self._workloads.values():
             workload.restored = workload.restored and workload.index is not None
+            self._look_soon(workload.path)
         self._listener.changed()
 
     def document_opened(self, path: str) -> None:
         """A document below the root was opened."""
         self._last_path = path
         self._start_scan()
+        self._look_soon(path)
         self._listener.changed()
 
     def document_changed(self, path: str) -> None:
         """A document's text changed."""
         self._last_path = path
+        self._look_soon(path)
         self._listener.changed()
 
     def document_saved(self, path: str) -> None:
@@ -268,6 +280,7 @@ class Session:
             return
         if self._runs(workload):
             await self.cancel()
+        # Not from the cache either, until the project is opened anew.
         self._workloads[workload.path] = _Workload(path=workload.path, restored=True)
         self._listener.changed()
 
@@ -284,11 +297,11 @@ class Session:
             raise Refused(workload.failure.message)
         if self._runs(workload):
             await self._outcome()
-        elif self._next_size(workload) is not None:
-            self._start(workload, "Measuring other batch sizes", self._sample)
+        elif self._next_size(workload, batch_size, None) is not None:
+            self._start(workload, "Measuring other batch sizes of", functools.partial(self._sample, wanted=batch_size))
             await self._outcome()
         if workload.profile is None or workload.model is None:
-            raise Refused("Nothing was measured that a prediction could be made from.")
+            raise Refused(" ".join(("Nothing was measured to predict from.", *workload.remarks)))
         prediction = predict(workload.model, batch_size, workload.profile.device.memory_bytes)
         if prediction is None:
             raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *workload.model.problems)))
@@ -297,7 +310,9 @@ class Session:
     def problems(self, path: str | None) -> tuple[str, ...]:
         """What limits the trust in a program's predictions, each a sentence."""
         workload = self._workload_for(path or self._last_path)
-        return workload.model.problems if workload is not None and workload.model is not None else ()
+        if workload is None or workload.model is None:
+            return ()
+        return tuple(dict.fromkeys((*workload.remarks, *workload.model.problems)))
 
     async def programs(self) -> tuple[EntryPoint, ...]:
         """Everything that could be profiled."""
@@ -317,8 +332,7 @@ class Session:
 
     async def sites(self, path: str | None) -> SitesFound:
         """Where the batch size of the program that belongs to a file is written."""
-        await self._scanned()
-        workload = self._workload_for(path or self._last_path)
+        workload = await self._found(path)
         return SitesFound(sites=(), reason=self._nothing()) if workload is None else self._sites(workload)
 
     async def batch_size_edit(self, path: str | None, batch_size: int, where: tuple[str, int] | None) -> Edit:
@@ -397,13 +411,14 @@ class Session:
         job = self._job
         # A run reports often; once a second is enough for what is redrawn.
         progress = (job.progress.stage, job.progressed_s) if job is not None and job.progress is not None else None
-        programs = tuple(point.path for point in self._index.entry_points())
-        return (shown, progress, programs, self._chosen, id(self._reading))
+        return (shown, progress, self._index.revision, self._chosen, id(self._reading))
 
     async def close(self) -> None:
         """End everything that was started."""
-        if self._scan is not None:
-            self._scan.cancel()
+        self._index.stop()
+        for task in (self._scan, self._looking):
+            if task is not None:
+                task.cancel()
         if self._client is not None and self._job is not None:
             # The editor is closing, and does not wait for a run to be ended gently.
             self._client.kill()
@@ -417,11 +432,57 @@ class Session:
         """The program that belongs to a file, for a run that the user asks for. Raises `Refused`."""
         if not self.settings.trusted:
             raise Refused(UNTRUSTED)
-        await self._scanned()
-        workload = self._workload_for(path or self._last_path)
+        workload = await self._found(path)
         if workload is None:
             raise Refused(self._nothing())
         return workload
+
+    async def _found(self, path: str | None) -> _Workload | None:
+        """The program that belongs to a file, all about it found out anew."""
+        path = path or self._last_path
+        if path is not None:
+            await asyncio.to_thread(self._index.update_entry, path)
+        if path is None or self._index.entry_at(path) is None:
+            await self._scanned()
+        workload = self._workload_for(path)
+        if workload is not None:
+            await self._look_at(workload)
+        return workload
+
+    async def _look_at(self, workload: _Workload) -> None:
+        await asyncio.to_thread(self._index.update_sites, workload.path, self._arguments())
+        # Only now: samples are kept by the source without the batch size's digits.
+        if not workload.restored and self._reading is not None:
+            workload.restored = True
+            self._restore(workload)
+
+    async def prepared(self, path: str) -> None:
+        """Wait until a file has been looked at once, so that there is something to show of it."""
+        if not self._index.knows_entry(path):
+            await asyncio.to_thread(self._index.update_entry, path)
+        workload = self._workload_for(path)
+        if workload is not None and not self._index.knows_sites(workload.path, self._arguments()):
+            await self._look_at(workload)
+
+    def _look_soon(self, path: str) -> None:
+        """Find out anew about a document that changed, when its user pauses."""
+        self._changed_paths.add(path)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        while self._changed_paths:
+            # One look for a burst of key strokes. Threads, since following a program takes longer than a hover may.
+            await asyncio.sleep(_LOOK_PAUSE_S)
+            revision = self._index.revision
+            while self._changed_paths:
+                path = self._changed_paths.pop()
+                await asyncio.to_thread(self._index.update_entry, path)
+                workload = self._workload_for(path)
+                if workload is not None:
+                    await self._look_at(workload)
+            if self._index.revision != revision:
+                self._listener.changed()
 
     def _nothing(self) -> str:
         if self._index.entry_points():
@@ -439,9 +500,6 @@ class Session:
         workload = self._workloads.get(found)
         if workload is None:
             workload = self._workloads[found] = _Workload(path=found)
-        if not workload.restored and self._reading is not None:
-            workload.restored = True
-            self._restore(workload)
         return workload
 
     def _program_for(self, path: str | None) -> str | None:
@@ -464,9 +522,12 @@ class Session:
         return self._index.entry_at(workload.path) or entry_at(workload.path, self.files)
 
     def _sites(self, workload: _Workload) -> SitesFound:
+        return self._index.sites(workload.path, self._arguments())
+
+    def _arguments(self) -> tuple[str, ...]:
+        """What the program is started with."""
         run = self.settings.active_run
-        arguments = run.arguments if run is not None else ()
-        return self._index.sites(workload.path, arguments)
+        return run.arguments if run is not None else ()
 
     def _start_scan(self) -> None:
         if self._scan is not None and not self._scan.done():
@@ -477,7 +538,7 @@ class Session:
     async def _scan_files(self) -> None:
         while True:
             self._scan_again = False
-            await self._index.scan()
+            await asyncio.to_thread(self._index.scan)
             if not self._scan_again:
                 break
         self._listener.changed()
@@ -547,6 +608,7 @@ class Session:
     async def _profile(self, job: _Job, batch_size: int | None) -> None:
         workload, settings = job.workload, self.settings
         workload.failure, workload.partial = None, None
+        await self._found(workload.path)
         point, site = self._point(workload), self._sites(workload).best
         inputs = self._inputs(site)
         try:
@@ -566,26 +628,40 @@ class Session:
             self._add_samples(workload, (result.sample,))
         await self._keep(workload)
 
-    async def _sample(self, job: _Job) -> None:
+    async def _sample(self, job: _Job, wanted: int) -> None:
+        """Measure other batch sizes until `wanted` can be predicted, or time is up."""
         workload, settings = job.workload, self.settings
+        await self._found(workload.path)
         entry = entry_for(self._point(workload), settings, self.root)
         site = self._sites(workload).best
+        workload.remarks = ()
         deadline_s = self._monotonic() + settings.prediction_budget_s
-        while (size := self._next_size(workload)) is not None and self._monotonic() < deadline_s:
+        while (size := self._next_size(workload, wanted, deadline_s)) is not None:
+            began_s = self._monotonic()
             try:
                 spec = run_spec(entry, settings, Goal.SAMPLE, batch_size=size, site=site)
             except EditRefused as refusal:
-                job.refusal = f"Other batch sizes can't be measured: {refusal}."
-                break
+                workload.unmeasurable += (size,)
+                workload.remarks += (f"Batch size {size} can't be measured: {refusal}.",)
+                continue
             result = await self._run(job, spec)
+            if result.status is Status.CANCELLED:
+                job.refusal = "It was cancelled."
+                break
             if result.sample is not None:
+                workload.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
                 self._add_samples(workload, (result.sample,))
             elif result.failure is not None and result.failure.kind is FailureKind.OUT_OF_MEMORY:
-                workload.out_of_memory = tuple(sorted({*workload.out_of_memory, size}))
+                workload.out_of_memory += (size,)
                 self._fit(workload)
             else:
-                job.refusal = self._why_no_sample(size, result.failure)
-                break
+                workload.unmeasurable += (size,)
+                workload.remarks += (self._why_no_sample(size, result.failure),)
+        if self._next_size(workload, wanted, None) is not None:
+            workload.remarks += (
+                f"Measuring was ended after {settings.prediction_budget_s:g} s; "
+                "a larger `predictionBudgetSeconds` would narrow the predictions.",
+            )
         await self._keep_samples(workload)
 
     async def _run(self, job: _Job, spec: RunSpec) -> RunResult:
@@ -692,7 +768,8 @@ class Session:
                 workload.texts[relative] = decode(data).text
         key = self._samples_key(workload, site)
         if key != workload.samples_key:
-            workload.samples_key, workload.samples, workload.out_of_memory = key, (), ()
+            workload.samples_key, workload.samples = key, ()
+            workload.out_of_memory, workload.unmeasurable, workload.spent, workload.remarks = (), (), (), ()
             workload.model = None
             if key is not None:
                 self._add_samples(workload, self._cache.samples(key))
@@ -716,17 +793,35 @@ class Session:
             out_of_memory=workload.out_of_memory,
         )
 
-    def _next_size(self, workload: _Workload) -> int | None:
-        profile = workload.profile
+    def _next_size(self, workload: _Workload, wanted: int, deadline_s: float | None) -> int | None:
+        """The batch size to measure next, None when enough is known or time is up."""
+        profile, site = workload.profile, self._sites(workload).best
         if profile is None or profile.batch_size is None:
             return None
-        known = {sample.batch_size for sample in workload.samples} | set(workload.out_of_memory)
-        wanted = (profile.batch_size, 2 * profile.batch_size, max(1, profile.batch_size // 2))
-        return next((size for size in wanted if size not in known), None)
+        centres = [profile.batch_size]
+        # What is near a size that was measured can be predicted; a wish far away needs some of its own.
+        if wanted > RANGE * profile.batch_size:
+            centres.append(wanted // RANGE)
+        elif wanted * RANGE < profile.batch_size:
+            centres.append(wanted * RANGE)
+        for centre in centres:
+            known = Known(
+                current=centre,
+                samples=workload.samples,
+                memory_bytes=profile.device.memory_bytes,
+                out_of_memory=workload.out_of_memory,
+                failed=workload.unmeasurable,
+                maximum=site.maximum if site is not None else None,
+                spent=workload.spent,
+                seconds_left=None if deadline_s is None else max(0.0, deadline_s - self._monotonic()),
+            )
+            if (size := next_batch_size(known)) is not None:
+                return size
+        return None
 
     def _why_no_sample(self, size: int, failure: Failure | None) -> str:
         if failure is None:
-            return "It was cancelled."
+            return f"Batch size {size} could not be measured."
         where = ""
         if failure.frames:
             frame = failure.frames[-1]
@@ -782,6 +877,7 @@ class Session:
         record = self._cache.find_profile(self._workload_key(workload), unchanged)
         if record is not None:
             self._take(workload, record.profile, record.files, self._sites(workload).best)
+            self._listener.changed()
 
     # Showing.
 

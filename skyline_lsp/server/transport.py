@@ -15,16 +15,24 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInternalError,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcServerNotInitialized,
+)
 from pygls.io_ import StdinAsyncReader, StdoutWriter, run_async
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.json_rpc import RPCNotification, RPCRequest
 from pygls.protocol.language_server import lsp_method
 
 _log = logging.getLogger(__name__)
+
+_SWITCH_S: Final = 0.0005
 
 
 class Host(Protocol):
@@ -124,6 +132,9 @@ class SkylineProtocol(LanguageServerProtocol):
     async def serve(self, reader: Any, writer: Any) -> int:
         """Handle messages until `exit` or the end of input; the exit code."""
         host = self._host
+        # A thread that follows a program holds the interpreter for this long each time a handler has let go of it, as
+        # it does for every file it looks at.
+        sys.setswitchinterval(_SWITCH_S)
         self.set_writer(writer)
         try:
             await run_async(
@@ -140,6 +151,17 @@ class SkylineProtocol(LanguageServerProtocol):
         if host.exit_code is not None:
             return host.exit_code
         return 0 if self._shutdown else 1
+
+
+class _NoAnswers(logging.Filter):
+    """Errors that are a request's answer are told to the client; pygls logs them with a traceback besides."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, JsonRpcException) or isinstance(error, JsonRpcInternalError)
+
+
+logging.getLogger("pygls.protocol.json_rpc").addFilter(_NoAnswers())
 
 
 def serve_stdio(make_protocol: Callable[[], SkylineProtocol]) -> int:

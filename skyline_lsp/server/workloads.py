@@ -85,7 +85,11 @@ def run_spec(
         entry=entry,
         batch_size=batch_size if entry.kind is EntryKind.PROVIDER else None,
         overrides=overrides,
-        measure=Measure(time_budget_s=budget_s if goal is Goal.PROFILE else min(budget_s, SAMPLE_TIME_BUDGET_S)),
+        measure=Measure(
+            time_budget_s=budget_s if goal is Goal.PROFILE else min(budget_s, SAMPLE_TIME_BUDGET_S),
+            # What the law of peak memory is found from.
+            record_live_bytes=True,
+        ),
         device=settings.device,
         time_limit_s=settings.time_limit_s,
     )

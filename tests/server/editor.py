@@ -200,8 +200,18 @@ class Editor(LanguageClient):
         """The diagnostic of a document with this code."""
         return next((row for row in self.diagnostics.get(uri, ()) if row.code == code), None)
 
+    async def reaches(self, uri: str, state: str) -> dict[str, Any]:
+        """Wait until the program of a file is in a state; its status."""
+        while True:
+            self._news.clear()
+            status = await self.command("skyline.status", {"uri": uri})
+            if status["state"] == state:
+                return status  # type: ignore[no-any-return]
+            await asyncio.wait_for(self._news.wait(), LIMIT_S)
+
     async def profiled(self, uri: str) -> types.Diagnostic:
-        """Wait for a profile's summary that is up to date."""
+        """Wait for a profile of the text as it is, and for its summary."""
+        await self.reaches(uri, "ready")
 
         def found() -> types.Diagnostic | None:
             row = self.diagnosed(uri, "profile")

