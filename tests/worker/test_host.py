@@ -299,7 +299,7 @@ def test_end_of_input_during_a_run(tmp_path: Path) -> None:
         process.start(spec(program(tmp_path, "print(os.getpid(), flush=True)\ntime.sleep(1000)")))
         (*_, output) = process.until(lambda message: message.get("method") == "output")
         pid = int(output["params"]["text"])
-        assert process.close() == 0
+        assert process.close(politely=False) == 0
         assert not psutil.pid_exists(pid)
 
 
@@ -476,3 +476,20 @@ def test_result_is_whole(warm_worker: Worker, tmp_path: Path) -> None:
     result = warm_worker.run(asked).result
     assert isinstance(result, RunResult)
     assert result.run_id == asked.run_id
+
+
+@linux
+def test_accelerator_that_a_fork_breaks(tmp_path: Path) -> None:
+    """Where torch says that its device can't be used after the fork, the same run is done by a fresh process."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "def mark():\n    sys.modules['torch'].cuda._is_in_bad_fork = lambda: True\n"
+        "os.register_at_fork(after_in_child=mark)\n",
+        encoding="utf-8",
+    )
+    with worker(environment={**os.environ, "PYTHONPATH": str(tmp_path)}) as process:
+        assert process.initialize(tmp_path).fork
+        run = process.run(spec(program(tmp_path, "print('fresh', torch.cuda._is_in_bad_fork())\nsteps(100)")))
+        assert run.result.status is Status.DONE, run.result
+        assert "fresh False" in run.output
+        assert not process.initialize(tmp_path).fork

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,11 +114,16 @@ class Worker:
         self.process.stdin.flush()
         return self._identity
 
-    def close(self) -> int:
-        """Close the worker's input and wait for its end."""
+    def close(self, politely: bool = True) -> int:
+        """Say good-bye, unless impolite, close the worker's input, and wait for its end."""
+        if politely and self.process.poll() is None:
+            # A process forked from this one may hold the input open.
+            with suppress(OSError):
+                self._send("shutdown", None)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.close()
+        with suppress(OSError):
+            self.process.stdin.close()
         self.process.stdout.close()
         return self.process.wait()
 
