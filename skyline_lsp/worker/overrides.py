@@ -76,8 +76,15 @@ class Overrides:
                 opener = self._descriptor
             return opened(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
+        usual_code = io.open_code
+
+        def open_code_replaced(path: str) -> Any:
+            return open_replaced(path, "rb") if self._replaces(path, "rb") else usual_code(path)
+
         builtins.open = open_replaced
         io.open = open_replaced
+        # What `runpy` reads a script with.
+        io.open_code = open_code_replaced
         accessor: Any = getattr(pathlib, "_NormalAccessor", None)
         if accessor is not None:
             # Python 3.10 keeps its own reference.

@@ -102,6 +102,7 @@ def test_package_run_as_module(warm_worker: Worker, tmp_path: Path) -> None:
             "batch_size = int(next(f))",
         ),
         ("configurator.py", "batch_size = 64\n", "exec(open('configurator.py').read())"),
+        ("sizes.py", "batch_size = 64\n", "import runpy; batch_size = runpy.run_path('sizes.py')['batch_size']"),
     ],
 )
 def test_data_file(warm_worker: Worker, tmp_path: Path, name: str, text: str, how: str) -> None:
