@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from skyline_lsp.features import command as commands
+from skyline_lsp.features.advice import AdviceCode
+from skyline_lsp.features.advice.fixes import edit_of, ignoring
 from skyline_lsp.features.batch_sizes import Choice, choices, edit_to, effect, size_to_measure
 from skyline_lsp.features.command import Command, command
 from skyline_lsp.features.diagnostic import Diagnostic, Severity, diagnostics
 from skyline_lsp.features.snapshot import Snapshot, State
-from skyline_lsp.protocol import FailureKind
+from skyline_lsp.protocol import FailureKind, RemarkKind
 from skyline_lsp.source import Edit, Site
 
 
@@ -43,7 +45,7 @@ def code_actions(snapshot: Snapshot, first_line: int, last_line: int) -> tuple[A
     actions: list[Action] = []
     for diagnostic in diagnostics(snapshot):
         if diagnostic.path == snapshot.path and diagnostic.line in lines:
-            actions += _fixes(snapshot, diagnostic)
+            actions += _fixes(snapshot, diagnostic) or _advised(snapshot, diagnostic)
     site = _site_to_edit(snapshot, here, at_entry)
     if site is not None:
         actions += _edits(snapshot, site)
@@ -128,6 +130,30 @@ def _belongs(snapshot: Snapshot) -> bool:
     if entry is not None and entry.path == snapshot.path:
         return True
     return snapshot.profile is not None and snapshot.relative_path in snapshot.profile.files
+
+
+def _advised(snapshot: Snapshot, diagnostic: Diagnostic) -> list[Action]:
+    """Following a piece of advice where that is an edit, and switching it off."""
+    index = snapshot.index
+    if index is None or diagnostic.severity is not Severity.INFORMATION:
+        return []
+    codes = {kind.value for kind in RemarkKind} | {code.value for code in AdviceCode}
+    if diagnostic.code not in codes:
+        return []
+    actions = []
+    for advice in snapshot.advice():
+        if advice.path != snapshot.relative_path or advice.code.value != diagnostic.code or advice.change is None:
+            continue
+        if snapshot.line_now(advice.path, advice.line) == diagnostic.line and advice.message == diagnostic.message:
+            edit = edit_of(advice.change, snapshot.path, snapshot.source, snapshot.line_of)
+            if edit is not None:
+                title = advice.change.title
+                actions.append(Action(title=title, kind=ActionKind.QUICK_FIX, edit=edit, fixes=diagnostic))
+    off = ignoring(diagnostic.code, diagnostic.line, snapshot.path, snapshot.source)
+    if off is not None:
+        title = f"Switch off {diagnostic.code} on this line"
+        actions.append(Action(title=title, kind=ActionKind.QUICK_FIX, edit=off, fixes=diagnostic))
+    return actions
 
 
 def _fixes(snapshot: Snapshot, diagnostic: Diagnostic) -> list[Action]:

@@ -64,7 +64,7 @@ def diagnostics(snapshot: Snapshot) -> tuple[Diagnostic, ...]:
         found += _missing_providers(snapshot, snapshot.entry)
     if snapshot.profile is not None and snapshot.state in (State.READY, State.STALE):
         found += _summary(snapshot, snapshot.profile)
-        found += _remarks(snapshot, snapshot.profile)
+        found += _remarks(snapshot)
     return tuple(found)
 
 
@@ -144,16 +144,17 @@ def _summary(snapshot: Snapshot, profile: Profile) -> list[Diagnostic]:
     return found
 
 
-def _remarks(snapshot: Snapshot, profile: Profile) -> list[Diagnostic]:
-    """What was seen at lines of the project; in this file, lines that were edited since have none."""
+def _remarks(snapshot: Snapshot) -> list[Diagnostic]:
+    """What was seen at lines of the project, and advice; in this file, lines that were edited since have none."""
+    assert snapshot.index is not None
+    remarks = [(one.path, one.line, one.kind.value, one.message) for one in snapshot.index.remarks]
+    advice = [(one.path, one.line, one.code.value, one.message) for one in snapshot.advice()]
     found = []
-    for remark in profile.remarks:
-        line: int | None = remark.line
-        if remark.path == snapshot.relative_path and snapshot.line_of is not None:
-            line = snapshot.line_of.get(remark.line)
-        if line is not None:
-            path = absolute_path(remark.path, snapshot.root)
-            found.append(_at(snapshot, path, line, Severity.INFORMATION, remark.kind.value, remark.message))
+    for path, profiled_line, code, message in (*remarks, *advice):
+        line = snapshot.line_now(path, profiled_line)
+        if line is not None and code not in snapshot.options.advice_disabled:
+            where = absolute_path(path, snapshot.root)
+            found.append(_at(snapshot, where, line, Severity.INFORMATION, code, message))
     return found
 
 

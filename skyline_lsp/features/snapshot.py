@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from skyline_lsp.features.advice import Advice, advise, is_switched_off
 from skyline_lsp.prediction import Model, Prediction
-from skyline_lsp.protocol import Failure, Frame, LineCost, Profile
+from skyline_lsp.protocol import Failure, Frame, LineCost, Profile, Remark
 from skyline_lsp.source import EntryPoint, Site, SourceText
 
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^. ])")
@@ -42,6 +43,8 @@ class Options:
     """Hints in one file, the costliest lines first."""
     lenses_enabled: bool = True
     summary_diagnostic: bool = True
+    advice_disabled: frozenset[str] = frozenset()
+    """Codes of advice and remarks that are not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +106,24 @@ class LineDetail:
 class Index:
     """A profile by file and by line. Make one when a profile arrives and give it to each `snapshot` of it."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, texts: Mapping[str, str] | None = None) -> None:
+        """`texts` are the files as they were profiled, by path as in the profile; advice is drawn from them."""
         self.profile = profile
+        self._texts = texts or {}
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What would make the step cheaper, by path and line of the profile."""
+        return advise(self.profile, self._texts)
+
+    @cached_property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The profile's remarks that no comment of the profiled text switches off."""
+        return tuple(
+            remark
+            for remark in self.profile.remarks
+            if not is_switched_off(self._texts.get(remark.path, ""), remark.line, remark.kind.value)
+        )
 
     @cached_property
     def lines_by_path(self) -> Mapping[str, tuple[LineCost, ...]]:
@@ -324,6 +343,18 @@ class Snapshot:
         elif moved is not None:
             line = moved[line]
         return max(1, min(line, self.line_count))
+
+    def advice(self) -> tuple[Advice, ...]:
+        """The advice that is to be shown, in all files."""
+        if self.index is None:
+            return ()
+        return tuple(one for one in self.index.advice if one.code.value not in self.options.advice_disabled)
+
+    def line_now(self, path: str, line: int) -> int | None:
+        """Where a line of the profile is now, as far as is known of its file; None for one that was edited."""
+        if path == self.relative_path and self.line_of is not None:
+            return self.line_of.get(line)
+        return line
 
     def entry_lines(self) -> tuple[int, ...]:
         """Lines of this file that stand for the workload as a whole, the one for a lens first; empty elsewhere."""

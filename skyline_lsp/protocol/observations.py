@@ -52,6 +52,8 @@ class OptimizerUse:
     """The line that steps."""
     name: str
     """Its class, such as "AdamW"; with its module where it is none of torch's."""
+    steps: int
+    """Of an iteration."""
     parameters: int
     """How many tensors it updates."""
     parameter_bytes: int

@@ -214,10 +214,9 @@ def _products(measured: Measured, positions: Mapping[int, int]) -> tuple[protoco
 
 
 def _loaders(measured: Measured, relative: Callable[[str], str]) -> tuple[protocol.LoaderUse, ...]:
-    times: dict[tuple[int, int, bool], float] = defaultdict(float)
-    for trace in measured.traces:
-        for use, spent_ns in trace.loading_ns.items():
-            times[use] += spent_ns / 1e6 / len(measured.traces)
+    uses = dict.fromkeys(use for trace in measured.traces for use in trace.loading_ns)
+    # The median: starting worker processes anew, once an epoch, is not what an iteration waits for.
+    times = {use: statistics.median(trace.loading_ns.get(use, 0) for trace in measured.traces) / 1e6 for use in uses}
     places = measured.tree.nodes
     return tuple(
         protocol.LoaderUse(
@@ -236,10 +235,10 @@ def _loaders(measured: Measured, relative: Callable[[str], str]) -> tuple[protoc
 def _optimizers(measured: Measured, relative: Callable[[str], str]) -> tuple[protocol.OptimizerUse, ...]:
     steps = measured.traces[-1].steps if measured.traces else {}
     found = []
-    for identity, node in steps.items():
+    for (identity, node), count in steps.items():
         state, place = measured.optimizers.get(identity), measured.tree.nodes[node]
         if state is not None and node != ROOT:
-            found.append(state.use(relative(place.filename), place.line))
+            found.append(state.use(relative(place.filename), place.line, count))
     return tuple(sorted(found, key=lambda use: (use.path, use.line, use.name)))
 
 

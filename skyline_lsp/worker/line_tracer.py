@@ -73,16 +73,17 @@ class IterationTrace:
     """Node -> what the host spent there, where device times are something else."""
     loading_ns: dict[tuple[int, int, bool], int] = field(default_factory=dict)
     """(Node, worker processes, pinned memory) of a data loader -> how long a batch was waited for."""
-    steps: dict[int, int] = field(default_factory=dict)
-    """Identity of an optimizer -> the node that stepped it."""
-    leaf_gradients: dict[int, "LeafUse"] = field(default_factory=dict)
-    """Identity of a tensor that is no parameter and was given a gradient -> what it is; where asked for."""
+    steps: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(Identity of an optimizer, the node that stepped it) -> how many times."""
+    leaf_gradients: list["LeafUse"] = field(default_factory=list)
+    """Tensors that are no parameters and were given a gradient; where asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafUse:
     """A leaf of the graph that is no parameter of a module."""
 
+    identity: int
     node: int
     """Tree node that used it."""
     shape: tuple[int, ...]
@@ -156,8 +157,8 @@ class LineTracer:
         self._backward_passes = 0
         self._input_shapes: tuple[tuple[int, ...], ...] | None = None
         self._loading: dict[tuple[int, int, bool], int] = defaultdict(int)
-        self._steps: dict[int, int] = {}
-        self._leaf_gradients: dict[int, LeafUse] = {}
+        self._steps: dict[tuple[int, int], int] = defaultdict(int)
+        self._leaf_gradients: list[LeafUse] = []
 
     @property
     def recomputing(self) -> bool:
@@ -225,7 +226,7 @@ class LineTracer:
             input_shapes=self._input_shapes,
             host_ns=self._host_times() if not self._device.marks_are_times else {},
             loading_ns=dict(self._loading),
-            steps=self._steps,
+            steps=dict(self._steps),
             leaf_gradients=self._leaf_gradients,
         )
 
@@ -420,13 +421,8 @@ class LineTracer:
         leaf = getattr(node, "variable", None)
         if not isinstance(leaf, torch.Tensor) or isinstance(leaf, torch.nn.Parameter):
             return
-        use = LeafUse(owner, tuple(leaf.shape), leaf.numel() * leaf.element_size())
-        identity = id(leaf)
-
-        def accumulates(_: Any) -> None:
-            self._leaf_gradients[identity] = use
-
-        handles.append(node.register_prehook(accumulates))
+        use = LeafUse(id(leaf), owner, tuple(leaf.shape), leaf.numel() * leaf.element_size())
+        handles.append(node.register_prehook(lambda _: self._leaf_gradients.append(use)))
 
     # -- phases ------------------------------------------------------------------------------------------------
 
@@ -470,7 +466,7 @@ class LineTracer:
         """The call is of `step`, wrapped by the optimizer's own hooks, or of `zero_grad`."""
         arguments = frame.f_locals.get("args")
         if isinstance(arguments, tuple) and arguments and isinstance(arguments[0], torch.optim.Optimizer):
-            self._steps[id(arguments[0])] = node
+            self._steps[id(arguments[0]), node] += 1
 
     def _enter_module(self, frame: FrameType) -> Callable[..., Any] | None:
         """A module called within another. What library code calls gets a node: that of the line which constructed

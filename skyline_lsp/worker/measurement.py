@@ -279,7 +279,7 @@ class Measurement:
         self._optimizers = {id(optimizer): describe(optimizer) for optimizer in optimizers}
         # An optimizer may own tensors that are no parameters of a module, such as images under optimization.
         owned = {id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]}
-        self._leaf_gradients = [use for identity, use in trace.leaf_gradients.items() if identity not in owned]
+        self._leaf_gradients = [use for use in trace.leaf_gradients if use.identity not in owned]
         self.recording = recording
         if compilation.in_use():
             self._warnings.append(

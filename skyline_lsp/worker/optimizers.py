@@ -29,12 +29,13 @@ class OptimizerState:
     foreach: bool
     can_fuse: bool
 
-    def use(self, path: str, line: int) -> OptimizerUse:
-        """It, as stepped by a line."""
+    def use(self, path: str, line: int, steps: int) -> OptimizerUse:
+        """It, as stepped by a line, `steps` times an iteration."""
         return OptimizerUse(
             path=path,
             line=line,
             name=self.name,
+            steps=steps,
             parameters=self.parameters,
             parameter_bytes=self.parameter_bytes,
             state_bytes=self.state_bytes,

@@ -173,7 +173,7 @@ def test_optimizers_and_whether_they_can_be_fused(tmp_path: Path) -> None:
     assert found.keys() == {at["adam"], at["fused"], at["mine"]}
     adam = found[at["adam"]]
     assert (adam.name, adam.parameters, adam.parameter_bytes, adam.state_bytes) == ("AdamW", 2, 4 * 36, 2 * 4 * 36)
-    assert (adam.fused, adam.can_fuse) == (False, True)
+    assert (adam.fused, adam.can_fuse, adam.steps) == (False, True, 1)
     assert (found[at["fused"]].fused, found[at["mine"]].can_fuse) == (True, False)
     assert found[at["mine"]].name == "step.Mine"
 
