@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from skyline_lsp.protocol import Goal
 from skyline_lsp.worker.fake import NEEDS_DATA, fake_tensors
+from tests.worker.measure_apart import peak_apart
 from tests.worker.programs import measure_program
 
 PROGRAMS = {
@@ -46,12 +47,8 @@ PROGRAMS = {
 def test_peak_is_the_real_one(tmp_path: Path, name: str, batch_size: int) -> None:
     """The estimate is within 1 % of the peak of a real run."""
     program = f"import torch\nBATCH = {batch_size}\n" + textwrap.dedent(PROGRAMS[name])
-    with fake_tensors():
-        estimate = measure_program(tmp_path, program, goal=Goal.ESTIMATE).estimate()
-    _, sample, _ = measure_program(tmp_path, program, goal=Goal.SAMPLE).result()
-    assert estimate
-    assert sample
-    assert estimate.peak_bytes == pytest.approx(sample.peak_bytes, rel=0.01)
+    estimate = peak_apart(tmp_path, program, Goal.ESTIMATE)
+    assert estimate == pytest.approx(peak_apart(tmp_path, program, Goal.SAMPLE), rel=0.01)
 
 
 def test_a_line_that_needs_values_says_so(tmp_path: Path) -> None:
