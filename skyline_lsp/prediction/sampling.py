@@ -40,10 +40,11 @@ _BLOCK_WEIGHT = 0.25
 _FIXED_SHARE = 0.2
 """Part of an iteration's time that is taken not to depend on the batch while one size only is known."""
 
-_ENOUGH_SIZES = 7
+_ENOUGH_SIZES = 6
 """As many within RANGE of the current size are the end of it: what is still unknown is the machine's noise."""
-_FEWEST_SIZES = 3
-_LEAST_GAIN = 0.05
+_FEWEST_SIZES = 4
+_MOST_FAILURES = 2
+_LEAST_GAIN = 0.08
 """A measurement that narrows predictions by a smaller part of their width is not worth its time."""
 _LEAST_TOP = 16
 """Sizes up to this one are measured even where RANGE times the current size is less."""
@@ -96,7 +97,7 @@ def next_batch_size(known: Known) -> int | None:
         return _first(known)
     sizes = {sample.batch_size for sample in known.samples}
     near = [size for size in sizes if known.current <= size * RANGE and size <= known.current * RANGE]
-    if len(near) >= _ENOUGH_SIZES or (len(sizes) == 1 and len(known.failed) > 1):
+    if len(near) >= _ENOUGH_SIZES or _runs_at_one_size_only(known, sizes):
         return None
     model = fit(known.samples, out_of_memory=known.out_of_memory, check=False)
     if len(sizes) >= _FEWEST_SIZES and (model.time is None or model.time.flat):
@@ -142,6 +143,14 @@ def _first(known: Known) -> int | None:
     sizes = [size for size in (known.current, *_powers(limit)) if size <= limit and size not in refused]
     affordable = [size for size in sizes if expected_seconds(known, size) <= _left(known)]
     return max(affordable, default=None)
+
+
+def _runs_at_one_size_only(known: Known, sizes: set[int]) -> bool:
+    """Whether sizes on both sides of the only one that runs have failed, or several on one side."""
+    if len(sizes) > 1:
+        return False
+    smaller = [size < known.current for size in known.failed]
+    return len(set(smaller)) > 1 or len(smaller) > _MOST_FAILURES
 
 
 def _candidates(known: Known, model: Model) -> list[int]:

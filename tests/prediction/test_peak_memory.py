@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyline_lsp.prediction.peak_memory import (
@@ -67,6 +67,7 @@ def test_the_unsafe_side_is_wider() -> None:
 LINES = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**8)), min_size=1, max_size=30)
 
 
+@settings(deadline=None)
 @given(lines=LINES, sizes=st.sets(st.integers(1, 512), min_size=2, max_size=2), asked=st.integers(1, 10_000))
 def test_the_law_is_the_highest_of_all_lines(lines: Lines, sizes: set[int], asked: int) -> None:
     """Dropping the lines that are never the highest changes nothing."""
@@ -192,6 +193,7 @@ def test_extrapolated_peaks_are_wide_on_the_unsafe_side() -> None:
     assert estimate.high - estimate.value > 2 * (estimate.value - estimate.low)
 
 
+@settings(deadline=None)
 @given(
     lines=st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**7)), min_size=1, max_size=8),
     sizes=st.sets(st.integers(1, 256), min_size=2, max_size=6),
