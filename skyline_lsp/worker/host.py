@@ -113,8 +113,9 @@ class Host:
                     self._handle(event)
                 self._look_at_clock()
         except OSError as error:
-            # The server is gone; there is nobody to tell.
-            print(f"skyline-lsp worker: {error}", file=sys.stderr)
+            # The server is gone; there is nobody to tell but the log.
+            if not self._ending:
+                print(f"skyline-lsp worker: {error}", file=sys.stderr)
         finally:
             self._end_probe()
             if self._run is not None:
