@@ -14,7 +14,7 @@ PACKAGE = PROJECT / "skyline_lsp"
 ROW = re.compile(r"^\| (?P<names>`[^|]*) \|[^|]*\| (?P<imports>[^|]*) \|$", re.MULTILINE)
 EVERYONES = {"", "skyline_lsp"}
 """The package itself, which holds its version."""
-PURE = ("source", "prediction", "features")
+PURE = ("source", "prediction", "features", "reports")
 # What reads the disk, the network, the clock or another process.
 IMPURE = {"asyncio", "os", "random", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}
 

@@ -1,0 +1,17 @@
+"""A profile as files for other tools and other people: JSON, SQLite, a trace, a page; and two of them compared.
+
+Functions from values to text and rows. No I/O but through the database connection that the caller hands over.
+"""
+
+from skyline_lsp.reports.report import NotAReport, Report, read_json, to_json_text
+from skyline_lsp.reports.tables import write_tables
+from skyline_lsp.reports.trace import to_trace
+
+__all__ = [
+    "NotAReport",
+    "Report",
+    "read_json",
+    "to_json_text",
+    "to_trace",
+    "write_tables",
+]
