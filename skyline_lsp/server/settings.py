@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from skyline_lsp.features.advice import AdviceCode
+from skyline_lsp.protocol import RemarkKind
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -71,6 +74,8 @@ class Settings:
     hints_memory: bool = True
     lenses_enabled: bool = True
     diagnostics_summary: bool = True
+    advice_disabled: tuple[str, ...] = ()
+    """Codes of advice and remarks that are not shown."""
     prediction_budget_s: float = 60.0
     """How long measuring other batch sizes may take for one prediction."""
     measure_time_budget_s: float = 10.0
@@ -247,6 +252,14 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _codes(value: Any) -> tuple[str, ...]:
+    codes = _texts(value)
+    known = sorted({code.value for code in AdviceCode} | {kind.value for kind in RemarkKind})
+    if unknown := [code for code in codes if code not in known]:
+        raise _Bad(f"has `{unknown[0]}`, which is none of {', '.join(f'`{code}`' for code in known)}")
+    return codes
+
+
 def _variables(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping):
         raise _Bad(f"must be an object of names and texts, not {_shown(value)}")
@@ -342,6 +355,7 @@ _SETTINGS: dict[str, _Setting] = {
     "hints.memory": _Setting(field="hints_memory", parse=_flag),
     "lenses.enabled": _Setting(field="lenses_enabled", parse=_flag),
     "diagnostics.summary": _Setting(field="diagnostics_summary", parse=_flag),
+    "advice.disabled": _Setting(field="advice_disabled", parse=_codes),
     "predictionBudgetSeconds": _Setting(field="prediction_budget_s", parse=_number(0, math.inf, low_included=False)),
     "measure.timeBudgetSeconds": _Setting(
         field="measure_time_budget_s", parse=_number(0, math.inf, low_included=False)

@@ -53,6 +53,13 @@ def test_the_repository_can_not_decide_what_is_executed(key: str, toml: str) -> 
     assert "decides what is executed" in reading.problems[0].message
 
 
+def test_advice_is_switched_off_by_its_code() -> None:
+    """A project may switch advice off; a code that there is not is reported, with those that there are."""
+    toml = b"[tool.skyline]\nadvice.disabled = ['zero-grad', 'graph-break']\n"
+    assert read_settings(pyproject=toml).settings.advice_disabled == ("zero-grad", "graph-break")
+    check_problem("has `zerograd`, which is none of", configuration={"advice": {"disabled": ["zerograd"]}})
+
+
 def test_distrust_from_any_source_stands() -> None:
     """A workspace's own settings can't grant the trust that the editor denied."""
     assert not read_settings(configuration={"trusted": True}, initialization={"trusted": False}).settings.trusted
