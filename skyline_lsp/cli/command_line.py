@@ -57,6 +57,10 @@ def _run(arguments: argparse.Namespace) -> int:
             from skyline_lsp.cli import sites
 
             return sites.run(arguments)
+        case "report":
+            from skyline_lsp.cli import report
+
+            return report.run(arguments)
         case "doctor":
             from skyline_lsp.cli import doctor
 
@@ -119,6 +123,8 @@ def parser() -> argparse.ArgumentParser:
     sites.add_argument("--prove", action="store_true", help="run the program to see whether each place has an effect")
     _add_json(sites)
 
+    _add_report(commands)
+
     doctor = commands.add_parser(
         "doctor", help="check the interpreter, torch, the device and the cache", allow_abbrev=False
     )
@@ -139,6 +145,27 @@ def _program_command(commands: Any, name: str, summary: str) -> argparse.Argumen
     command.add_argument("file", metavar="FILE", help="the file with the provider functions, or the training script")
     _add_common(command)
     return command
+
+
+def _add_report(commands: Any) -> None:
+    summary = "write a profile to files for other tools, or compare two"
+    report: argparse.ArgumentParser = commands.add_parser(
+        "report",
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="With --fail-above, the exit code is 3 where B costs more than that.",
+        usage="skyline-lsp report [FILE] [options] [-- ARGUMENTS OF THE PROGRAM]",
+        allow_abbrev=False,
+    )
+    report.add_argument("file", nargs="?", metavar="FILE", help="the program to measure, or a report in JSON")
+    _add_common(report)
+    _add_batch_size(report)
+    report.add_argument("--sqlite", metavar="OUT", help="write the tables of time and memory to an SQLite database")
+    report.add_argument(
+        "--json", nargs="?", const="-", metavar="OUT", help="write the report as JSON; to standard output without OUT"
+    )
+    report.add_argument("--trace", metavar="OUT", help="write a trace of one iteration, for Perfetto")
+    report.add_argument("--force", action="store_true", help="replace files that are not reports, too")
 
 
 def _add_serve_options(parser: argparse.ArgumentParser, default: Any) -> None:

@@ -3,14 +3,18 @@
 Functions from values to text and rows. No I/O but through the database connection that the caller hands over.
 """
 
-from skyline_lsp.reports.report import NotAReport, Report, read_json, to_json_text
-from skyline_lsp.reports.tables import write_tables
-from skyline_lsp.reports.trace import to_trace
+from skyline_lsp.reports.report import NotAReport, Recognise, Report, read_json, recognise_json, to_json_text
+from skyline_lsp.reports.tables import recognise_tables, write_tables
+from skyline_lsp.reports.trace import recognise_trace, to_trace
 
 __all__ = [
     "NotAReport",
+    "Recognise",
     "Report",
     "read_json",
+    "recognise_json",
+    "recognise_tables",
+    "recognise_trace",
     "to_json_text",
     "to_trace",
     "write_tables",

@@ -5,7 +5,8 @@ The JSON form is that of `skyline-lsp profile --json`, with the text of the file
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,10 @@ from skyline_lsp.protocol import SCHEMA, DecodeError, Profile, from_json, to_jso
 from skyline_lsp.source.text import split_lines
 
 _SOURCES = "sources"
+_HEAD = re.compile(rb'\{\s*"schema":\s*\d+,\s*"device":')
+
+Recognise = Callable[[bytes], bool]
+"""Whether a file that begins so is a report of ours."""
 
 
 class NotAReport(ValueError):
@@ -36,6 +41,11 @@ class Report:
 def to_json_text(report: Report) -> str:
     """The report as JSON, in ASCII."""
     return json.dumps({**to_json(report.profile), _SOURCES: dict(report.sources)}, indent=2) + "\n"
+
+
+def recognise_json(head: bytes) -> bool:
+    """Whether a file that begins so is a report in JSON."""
+    return _HEAD.match(head) is not None
 
 
 def read_json(text: str | bytes) -> Report:

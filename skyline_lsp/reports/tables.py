@@ -20,8 +20,6 @@ _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_AT = 68
 """Offset in the file's header (https://www.sqlite.org/fileformat.html)."""
 
-HEADER_BYTES = 100
-
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE iteration (
@@ -59,10 +57,10 @@ CREATE TABLE files (path TEXT PRIMARY KEY, sha256 TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def is_ours(header: bytes) -> bool:
-    """Whether a file that begins with these `HEADER_BYTES` bytes is a database that this module wrote."""
-    identity = header[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
-    return header.startswith(_MAGIC) and identity == APPLICATION_ID.to_bytes(4, "big")
+def recognise_tables(head: bytes) -> bool:
+    """Whether a file that begins so is a database that this module wrote."""
+    identity = head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
+    return head.startswith(_MAGIC) and identity == APPLICATION_ID.to_bytes(4, "big")
 
 
 def write_tables(connection: sqlite3.Connection, report: Report, skyline_version: str) -> None:

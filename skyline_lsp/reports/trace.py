@@ -12,9 +12,7 @@ from typing import Any
 from skyline_lsp.protocol import CallNode, Pass, Profile, Segment
 from skyline_lsp.reports.report import Report
 
-GENERATOR = "skyline-lsp"
-"""Stands in `otherData.generator`, by which a trace of ours is known again."""
-
+_HEAD = '{"displayTimeUnit": "ms", "otherData": {"generator": "skyline-lsp", '
 _PROCESS, _MEMORY_PROCESS = 1, 2
 _TRACKS = {Pass.FORWARD: 1, Pass.BACKWARD: 2, Pass.RECOMPUTE: 2}
 _NO_LINE = "no project line"
@@ -80,7 +78,6 @@ def to_trace(report: Report) -> str:
     """The trace as the text of a JSON file, in ASCII."""
     profile = report.profile
     about = {
-        "generator": GENERATOR,
         "program": profile.workload.path,
         "device": profile.device.name or profile.device.kind,
         "batch_size": profile.batch_size,
@@ -89,7 +86,12 @@ def to_trace(report: Report) -> str:
         "torch_version": profile.torch_version,
     }
     events = ",\n".join(json.dumps(event) for event in trace_events(report))
-    return f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(about)},\n"traceEvents": [\n{events}\n]}}\n'
+    return f'{_HEAD}{json.dumps(about)[1:]},\n"traceEvents": [\n{events}\n]}}\n'
+
+
+def recognise_trace(head: bytes) -> bool:
+    """Whether a file that begins so is a trace that this module wrote."""
+    return head.startswith(_HEAD.encode("ascii"))
 
 
 def _common(open_spans: Sequence[Span], chain: Sequence[int], kind: Pass) -> int:

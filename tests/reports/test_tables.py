@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from skyline_lsp.protocol import MemoryEvent, ParameterCost, Phase, PhaseKind, Profile
-from skyline_lsp.reports import Report, write_tables
-from skyline_lsp.reports.tables import HEADER_BYTES, is_ours
+from skyline_lsp.reports import Report, recognise_tables, write_tables
 from tests.features.building import STEP, profile_of
 
 PROFILE = profile_of(
@@ -114,5 +113,5 @@ def test_databases_of_ours_are_known_by_their_header(tmp_path: Path) -> None:
                 write_tables(connection, Report(profile=PROFILE), "1.0")
             else:
                 connection.execute("CREATE TABLE t (a)")
-        assert is_ours((tmp_path / name).read_bytes()[:HEADER_BYTES]) is ours
-    assert not is_ours(b"")
+        assert recognise_tables((tmp_path / name).read_bytes()[:100]) is ours
+    assert not recognise_tables(b"")
