@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from skyline_lsp.source.config_files import CONFIG_SUFFIXES, ConfigError, integers, kind_of, read_config
-from skyline_lsp.source.dataflow.interpreter import MAX_STEPS, OutOfSteps, Run
+from skyline_lsp.source.dataflow.branches import OutOfSteps
+from skyline_lsp.source.dataflow.interpreter import MAX_STEPS, Run
 from skyline_lsp.source.dataflow.loaders import WHOLE_DATA
 from skyline_lsp.source.dataflow.objects import bind
 from skyline_lsp.source.dataflow.operators import speaks_of_batch

@@ -39,4 +39,4 @@ def test_no_edit_changes_anything_but_the_digits(path: Path) -> None:
         edit = set_batch_size(site, 48 * site.multiplier)
         after = apply(before, edit)
         assert after == before[: site.start] + edit.new.encode() + before[site.end :]
-        assert edit.new.isdigit()
+        assert int(edit.new, 0) == 48 * site.divisor

@@ -329,7 +329,7 @@ class Parser(Native):
         given = call.get(0, "args")
         argv: list[Value] = []
         if given is None or (isinstance(given, Known) and given.value is None):
-            argv = _argv(run)
+            argv = argv_of(run)
         elif isinstance(given, Sequence):
             argv = list(given.items)
         into = call.get(1, "namespace")
@@ -457,12 +457,9 @@ def preferred(run: Run, names: list[str]) -> str | None:
     return ordered[min(run.alternative, len(ordered) - 1)]
 
 
-def _argv(run: Run) -> list[Value]:
-    return [_argument(run, text) for text in run.arguments]
-
-
-def _argument(run: Run, text: str) -> Value:
-    return Known(text)
+def argv_of(run: Run) -> list[Value]:
+    """The arguments of the run."""
+    return [Known(text) for text in run.arguments]
 
 
 def _parser(run: Run, call: Call) -> Value:
@@ -540,7 +537,7 @@ class Flags:
         option = self.options.get(name)
         if option is None:
             return Unknown(f"FLAGS.{name}")
-        found, _ = parse(run, list(self.options.values()), _argv(run))
+        found, _ = parse(run, list(self.options.values()), argv_of(run))
         return found[name]
 
 
@@ -630,7 +627,7 @@ def _app_run(run: Run, call: Call) -> Value:
     if main is None:
         main = call.scope.module.cells.get("main")
     if main is not None:
-        run.call(main, run.plain_call([sequence("list", [Known(run.entry_path), *_argv(run)])], call.scope))
+        run.call(main, run.plain_call([sequence("list", [Known(run.entry_path), *argv_of(run)])], call.scope))
     return NOTHING
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from skyline_lsp.source.dataflow import configuration
 from skyline_lsp.source.dataflow.command_line import (
     Option,
-    _argv,
+    argv_of,
     fill_record,
     parse,
     preferred,
     record_from_arguments,
 )
-from skyline_lsp.source.dataflow.objects import class_attribute
+from skyline_lsp.source.dataflow.loaders import TRAINING_BATCH
+from skyline_lsp.source.dataflow.objects import class_attribute, external_bases, get_attribute, mro
 from skyline_lsp.source.dataflow.operators import truth
 from skyline_lsp.source.dataflow.values import (
     NOTHING,
@@ -29,6 +30,7 @@ from skyline_lsp.source.dataflow.values import (
     Method,
     Native,
     Partial,
+    Scope,
     Sequence,
     Unknown,
     Value,
@@ -122,7 +124,7 @@ class Command(Native):
 
     def call(self, run: Run, call: Call) -> Value:
         argv = call.get(0, "args")
-        return self.invoke(run, list(argv.items) if isinstance(argv, Sequence) else _argv(run))
+        return self.invoke(run, list(argv.items) if isinstance(argv, Sequence) else argv_of(run))
 
     def invoke(self, run: Run, argv: list[Value]) -> Value:
         """Call the function with the options that the arguments give."""
@@ -180,7 +182,7 @@ class Group(Native):
         return None
 
     def call(self, run: Run, call: Call) -> Value:
-        return self.invoke(run, _argv(run))
+        return self.invoke(run, argv_of(run))
 
     def invoke(self, run: Run, argv: list[Value]) -> Value:
         """Run the command that the arguments name."""
@@ -356,7 +358,7 @@ def _typer_app(run: Run, call: Call) -> Value:
 
 
 def _typer_run(run: Run, call: Call) -> Value:
-    return call_with_arguments(run, call.args[0], _argv(run), SiteKind.TYPER) if call.args else NOTHING
+    return call_with_arguments(run, call.args[0], argv_of(run), SiteKind.TYPER) if call.args else NOTHING
 
 
 def _typer_option(run: Run, call: Call) -> Value:
@@ -376,7 +378,7 @@ def _typer_option(run: Run, call: Call) -> Value:
 
 def _fire(run: Run, call: Call) -> Value:
     component = call.get(0, "component")
-    argv = _argv(run)
+    argv = argv_of(run)
     if component is None:
         component = Mapping(dict(call.scope.module.cells))
     if isinstance(component, (Mapping, Instance)):
@@ -389,8 +391,6 @@ def _fire(run: Run, call: Call) -> Value:
         chosen = named or preferred(run, functions)
         if chosen is None:
             return NOTHING
-        from skyline_lsp.source.dataflow.objects import get_attribute
-
         target = methods[chosen] if isinstance(component, Mapping) else get_attribute(run, component, str(chosen))
         return call_with_arguments(run, target, argv, SiteKind.FUNCTION_DEFAULT)
     if isinstance(component, Class) and not component.record:
@@ -403,7 +403,7 @@ def _fire(run: Run, call: Call) -> Value:
 def _tyro(run: Run, call: Call) -> Value:
     target = call.get(0, "f")
     default = call.get(None, "default")
-    argv = _argv(run)
+    argv = argv_of(run)
     if isinstance(default, Instance):
         fill_record(run, default, argv, SiteKind.TYRO, "")
         return default
@@ -416,11 +416,11 @@ def _record_cli(run: Run, call: Call) -> Value:
     """simple_parsing.parse, pyrallis.parse, draccus.parse, chz, ...: a record filled from the command line."""
     target = call.get(0, "config_class", "cls")
     if isinstance(target, Class):
-        return record_from_arguments(run, target, _argv(run), SiteKind.DATACLASS_FIELD)
+        return record_from_arguments(run, target, argv_of(run), SiteKind.DATACLASS_FIELD)
     return Unknown("a configuration")
 
 
-def _cli(run: Run, call: Call) -> Value:
+def component_cli(run: Run, call: Call) -> Value:
     """jsonargparse's CLI and auto_cli."""
     component = call.get(0, "components")
     if isinstance(component, Sequence) and component.items:
@@ -428,7 +428,7 @@ def _cli(run: Run, call: Call) -> Value:
     if component is None:
         functions = [value for value in call.scope.module.cells.values() if isinstance(value, Function)]
         component = functions[-1] if functions else None
-    return call_with_arguments(run, component, _argv(run), SiteKind.FUNCTION_DEFAULT) if component else NOTHING
+    return call_with_arguments(run, component, argv_of(run), SiteKind.FUNCTION_DEFAULT) if component else NOTHING
 
 
 class HfParser(Native):
@@ -442,7 +442,7 @@ class HfParser(Native):
     def method(self, run: Run, name: str, call: Call) -> Value | None:
         if not name.startswith("parse"):
             return None
-        argv = _argv(run)
+        argv = argv_of(run)
         made: list[Value] = []
         content: Mapping | None = None
         if name in ("parse_json_file", "parse_yaml_file", "parse_dict"):
@@ -469,8 +469,6 @@ class HfParser(Native):
         if content is not None:
             inner.kwargs = {str(key): value for key, value in content.cells.items()}
         else:
-            from skyline_lsp.source.dataflow.frameworks import TRAINING_BATCH
-
             options = [
                 Option(flags=(f"--{name}",), dest=name, default=None, path=run.entry_path, line=1,
                        type=External("builtins.int"))
@@ -482,12 +480,8 @@ class HfParser(Native):
 
 
 def _all_fields(cls: Class) -> set[str]:
-    from skyline_lsp.source.dataflow.objects import external_bases, mro
-
     fields = {name for found in mro(cls) for name in found.fields}
     if external_bases(cls):
-        from skyline_lsp.source.dataflow.frameworks import TRAINING_BATCH
-
         fields |= set(TRAINING_BATCH)
     return fields
 
@@ -537,7 +531,7 @@ class RecordMain(Native):
         if cls is None:
             return run.call(function, call)
         return run.call(
-            function, run.plain_call([record_from_arguments(run, cls, _argv(run), SiteKind.DATACLASS_FIELD)])
+            function, run.plain_call([record_from_arguments(run, cls, argv_of(run), SiteKind.DATACLASS_FIELD)])
         )
 
 
@@ -568,8 +562,6 @@ class Experiment(Native):
     def add(self, run: Run, name: str, value: Value) -> Value:
         """A function under one of the experiment's decorators."""
         if name == "config" and isinstance(value, Function) and not isinstance(value.node, ast.Lambda):
-            from skyline_lsp.source.dataflow.values import Scope
-
             scope = Scope(cells={}, module=value.scope.module, parent=value.scope, function=value)
             scope.cells.update(self._config)
             run.entered.add(id(value.node))
@@ -626,8 +618,8 @@ CALLS: dict[str, Handler] = {
     "chz.entrypoint": _record_cli,
     "pyrallis.wrap": _generic_decorator("pyrallis.wrap"),
     "draccus.wrap": _generic_decorator("draccus.wrap"),
-    "jsonargparse.CLI": _cli,
-    "jsonargparse.auto_cli": _cli,
+    "jsonargparse.CLI": component_cli,
+    "jsonargparse.auto_cli": component_cli,
     "defopt.run": _typer_run,
     "plac.call": _typer_run,
     "transformers.HfArgumentParser": _hf_parser,

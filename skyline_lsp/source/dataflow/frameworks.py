@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from skyline_lsp.source.dataflow import configuration
-from skyline_lsp.source.dataflow.command_line import _argv
-from skyline_lsp.source.dataflow.commands import _cli, call_with_arguments
+from skyline_lsp.source.dataflow.command_line import argv_of, fill_record
+from skyline_lsp.source.dataflow.commands import call_with_arguments, component_cli
 from skyline_lsp.source.dataflow.containers import update
-from skyline_lsp.source.dataflow.loaders import LIBRARY_DEFAULTS, says_evaluation
+from skyline_lsp.source.dataflow.loaders import LIBRARY_DEFAULTS, TRAINING_BATCH, says_evaluation
 from skyline_lsp.source.dataflow.objects import class_attribute, external_bases, get_attribute
 from skyline_lsp.source.dataflow.values import (
     NO_FEEDS,
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
 Handler = Callable[["Run", Call], Value]
 TailHandler = Callable[["Run", str, Call], "Value | None"]
 MethodHandler = Callable[["Run", Value, Call], "Value | None"]
-
-TRAINING_BATCH = (
-    "per_device_train_batch_size",
-    "per_device_eval_batch_size",
-    "per_gpu_train_batch_size",
-    "per_gpu_eval_batch_size",
-)
 
 _HOOKS = ("prepare_data", "setup", "configure_optimizers")
 _TRAINING_HOOKS = ("train_dataloader", "get_train_dataloader", "training_step", "train_step")
@@ -197,9 +190,7 @@ def _tap(run: Run, receiver: Value, call: Call) -> Value | None:
     """`Args().parse_args()` of a typed argument parser."""
     if not isinstance(receiver, Instance):
         return None
-    from skyline_lsp.source.dataflow.command_line import fill_record
-
-    fill_record(run, receiver, _argv(run), SiteKind.DATACLASS_FIELD, "")
+    fill_record(run, receiver, argv_of(run), SiteKind.DATACLASS_FIELD, "")
     return receiver
 
 
@@ -352,7 +343,7 @@ TAILS: dict[str, TailHandler] = {
 }
 
 CALLS: dict[str, Handler] = {
-    "lightning.pytorch.cli.auto_cli": _cli,
+    "lightning.pytorch.cli.auto_cli": component_cli,
 }
 
 METHODS: dict[str, MethodHandler] = {

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from skyline_lsp.source.dataflow import command_line, commands, configuration, frameworks, loaders, standard_library
+from skyline_lsp.source.dataflow.branches import Ended
 from skyline_lsp.source.dataflow.containers import (
     file_method,
     mapping_method,
@@ -164,8 +165,6 @@ class Library:
 
     def ended(self) -> None:
         """The program exits or raises here."""
-        from skyline_lsp.source.dataflow.interpreter import Ended
-
         raise Ended
 
     # Calls.

@@ -26,7 +26,7 @@ from skyline_lsp.source.dataflow.values import (
     sequence,
     sources_of,
 )
-from skyline_lsp.source.syntax import in_loop
+from skyline_lsp.source.syntax import called_name, in_loop
 
 if TYPE_CHECKING:
     from skyline_lsp.source.dataflow.interpreter import Run
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 Handler = Callable[["Run", Call], Value]
 TailHandler = Callable[["Run", str, Call], "Value | None"]
 MethodHandler = Callable[["Run", Value, Call], "Value | None"]
+
+TRAINING_BATCH = (
+    "per_device_train_batch_size",
+    "per_device_eval_batch_size",
+    "per_gpu_train_batch_size",
+    "per_gpu_eval_batch_size",
+)
+"""Batch sizes of transformers' training arguments."""
 
 LIBRARY_DEFAULTS = {"per_device_train_batch_size": 8, "train_batch_size": 8}
 """Batch sizes that a library takes where the program says nothing."""
@@ -224,16 +232,23 @@ def _made_tensor(run: Run, name: str, call: Call) -> Value | None:
 
 
 def _sized_view(run: Run, receiver: Value, call: Call) -> Value | None:
-    """`data.view(batch_size, -1)`, `.reshape`, `.split(batch_size)`, `.chunk`."""
-    size = call.get(0, "split_size", "shape", "size")
+    """`data.view(batch_size, -1)`, `.reshape`, `.split(batch_size)`, `torch.split(data, batch_size)`."""
+    if isinstance(receiver, External):
+        if receiver.name != "torch" or len(call.args) < 2:
+            return None
+        receiver, call = call.args[0], call.without_first()
+    size = call.get(0, "split_size", "split_size_or_sections", "shape", "size")
     if isinstance(size, Sequence) and size.items:
         size = size.items[0]
     if size is None or isinstance(receiver, (Known, Native)):
         return None
-    if not any(operators.speaks_of_batch(source) for source in sources_of(size)):
+    name = called_name(call.node) if call.node is not None else "view"
+    speaks = any(operators.speaks_of_batch(source) for source in sources_of(size))
+    if not speaks and (name != "split" or not sources_of(size)):
         return None
-    feed = run.library.new_feed(run, f"{label_of(receiver)}.view", size, 2, 0, call.scope, node=call.node)
-    return Unknown(f"{label_of(receiver)}.view(...)", feeds_of(receiver) | {feed})
+    strength = 2 if speaks else 4
+    feed = run.library.new_feed(run, f"{label_of(receiver)}.{name}", size, strength, 0, call.scope, node=call.node)
+    return Unknown(f"{feed.call}(...)", feeds_of(receiver) | {feed})
 
 
 def _suggested(run: Run, receiver: Value, call: Call) -> Value | None:

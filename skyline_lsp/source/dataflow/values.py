@@ -423,6 +423,8 @@ def names_batch_size(name: str) -> bool:
         return True
     if joined in ("train_size", "train_batch"):
         return True
+    if "per_batch" in joined:
+        return False
     return any(part in _BATCH_WORDS for part in parts) and not any(part in _COUNT_WORDS for part in parts)
 
 
