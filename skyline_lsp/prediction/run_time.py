@@ -38,7 +38,7 @@ OUTLIER_CHANCE = 0.03
 _MOST_COMPONENTS = 12
 _LEAST_WEIGHT = 0.005
 _EXPONENTS = np.array([0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.2, 1.3])
-_REFINEMENTS = 5
+_REFINEMENTS = 4
 _LEAST_DETERMINANT = 1e-10
 _ALL = -1
 _LEAST_SIZES_WITHOUT_ONE = 4
@@ -68,12 +68,12 @@ class Shape(enum.Enum):
 
 
 _PRIOR = {
-    Shape.LINE: 0.5,
+    Shape.LINE: 0.4,
     Shape.PROPORTIONAL: 0.05,
     Shape.FLAT: 0.05,
     Shape.FLOOR: 0.2,
     Shape.BEND: 0.07,
-    Shape.POWER: 0.1,
+    Shape.POWER: 0.2,
     Shape.STEPS: 0.03,
 }
 _LEAST_SIZES = {
@@ -150,6 +150,11 @@ class RunTimeModel:
         errors = [abs(one.predicted.value / one.run_time_ms - 1) for one in self.leave_one_out]
         return float(np.median(errors)) if errors else None
 
+    @property
+    def in_words(self) -> str:
+        """The likeliest shape, for the user: "20 ms and 3 ms a sample"."""
+        return _in_words(self.components[0])
+
     def supports(self, batch_size: int) -> bool:
         """Whether a prediction can be made."""
         return not self.flat or self.smallest <= batch_size <= self.largest
@@ -204,6 +209,27 @@ def fit_run_time(samples: Sequence[Sample], check: bool = True) -> tuple[RunTime
         used = [sample for sample in samples if sample.batch_size not in model.accidents]
         model = replace(model, leave_one_out=tuple(_held_out(used)))
     return model, tuple(_doubts(model, sizes))
+
+
+def _in_words(component: Component) -> str:
+    first, *others = (f"{coefficient:.3g} ms" for coefficient in component.coefficients)
+    match component.shape:
+        case Shape.LINE:
+            return f"{first} and {others[0]} a sample"
+        case Shape.PROPORTIONAL:
+            return f"{first} a sample"
+        case Shape.FLAT:
+            return f"{first} whatever the batch size"
+        case Shape.FLOOR:
+            return f"{first} up to batch size {component.knot:.0f}, then {others[0]} more for each sample"
+        case Shape.BEND:
+            later = f"{component.coefficients[1] + component.coefficients[2]:.3g} ms"
+            return f"{first} and {others[0]} a sample, from batch size {component.knot:.0f} on {later} a sample"
+        case Shape.POWER:
+            return f"{first} and {others[0]} times the batch size to the power of {component.knot:g}"
+        case Shape.STEPS:
+            each = f"{component.coefficients[1] * component.knot:.3g} ms"
+            return f"{first} and {each} for each {component.knot:.0f} samples begun"
 
 
 def _grows(model: RunTimeModel) -> bool:
@@ -399,13 +425,12 @@ def _fit_shape(shape: Shape, knots: Array, data: _Data, subsets: Sequence[int]) 
     weights = kept / data.noise**2
     count, width = kept.sum(axis=1), columns.shape[-1]
 
-    fitted = np.broadcast_to(data.times, kept.shape)
-    coefficients = np.zeros((len(kept), width))
+    curve = fitted = np.broadcast_to(data.times, kept.shape)
     for _ in range(_REFINEMENTS):
         # Gauss-Newton on log(time / fitted); the first round is least squares weighted with 1 / time².
         slopes = columns / fitted[..., None]
         weighted = slopes * weights[..., None]
-        residuals = np.log(data.times / fitted) + (slopes @ coefficients[..., None])[..., 0]
+        residuals = np.log(data.times / fitted) + curve / fitted
         normal = weighted.transpose(0, 2, 1) @ slopes
         target = weighted.transpose(0, 2, 1) @ residuals[..., None]
         # Scaled to a unit diagonal, the determinant tells whether the columns can be told apart.
@@ -413,7 +438,8 @@ def _fit_shape(shape: Shape, knots: Array, data: _Data, subsets: Sequence[int]) 
         sound = np.linalg.det(normal / (size[:, :, None] * size[:, None, :])) > _LEAST_DETERMINANT
         normal[~sound] = np.eye(width)
         coefficients = np.linalg.solve(normal, target)[..., 0]
-        fitted = np.maximum((columns @ coefficients[..., None])[..., 0], 0.1 * data.times)
+        curve = (columns @ coefficients[..., None])[..., 0]
+        fitted = np.maximum(curve, 0.1 * data.times)
 
     squares = (weights * np.log(data.times / fitted) ** 2).sum(axis=1)
     degrees = PRIOR_DEGREES + count - width

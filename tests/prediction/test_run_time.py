@@ -1,6 +1,7 @@
 """The model of time: which curves it finds, what it makes of few or bad samples, and what it refuses."""
 
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -23,6 +24,10 @@ def check_follows(curve: Curve, measured: Sequence[int], asked: Sequence[int], w
         assert estimate.value == pytest.approx(curve(size), rel=within), size
         assert estimate.low <= curve(size) <= estimate.high, size
     return model
+
+
+def check_in_words(curve: Curve, measured: Sequence[int], words: str) -> None:
+    assert check_model(exact(curve, measured)).in_words == words
 
 
 def check_refused(samples: Sequence[Sample], reason: str) -> None:
@@ -78,6 +83,14 @@ def test_time_grows_with_the_batch_size(name: str) -> None:
         samples = Machine(NOISES["laptop"], seed).measure_all(CURVES[name], [4, 8, 16, 32, 64])
         values = check_model(samples).values(range(1, 257))
         assert (values[1:] > 0.97 * values[:-1]).all()
+
+
+def test_the_curve_is_told_in_words() -> None:
+    """What was fitted can be shown as a sentence."""
+    check_in_words(CURVES["line"], [2, 8, 32, 64], "20 ms and 3 ms a sample")
+    check_in_words(CURVES["steps of 16"], [8, 23, 32, 41, 64, 128], "20 ms and 48 ms for each 16 samples begun")
+    model = check_model(exact(lambda b: max(40.0, 1.25 * b), [1, 4, 16, 48, 64, 128]))
+    assert re.fullmatch(r"40(\.\d)? ms up to batch size 3\d, then 1\.\d\d ms more for each sample", model.in_words)
 
 
 # -- bad samples -------------------------------------------------------------------------------------------------------
