@@ -210,7 +210,10 @@ class Sample:
     iterations: int
     peak_bytes: int
     live_bytes: tuple[int, ...] = ()
-    """Live bytes after each operation of the iteration, where recorded: input of the peak-memory law."""
+    """Live bytes after each operation of the iteration, where recorded: input of the peak-memory law.
+
+    All that a data loader does at a time counts as one operation.
+    """
 
 
 class Pass(enum.Enum):

@@ -81,7 +81,7 @@ class Recording:
     times_ns: list[int] = field(default_factory=list)
     """Since the start, for each event."""
     operations: list[int] = field(default_factory=list)
-    """Live bytes after each operation."""
+    """Live bytes after each operation; all that a data loader does at a time counts as one."""
     hooked: bool = True
     """Whether saved tensors could be watched throughout."""
 
@@ -133,6 +133,7 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
         self._living: dict[int, tuple[int, Any]] = {}
         self._live = 0
         self._started = 0
+        self._loading_peak: int | None = None
         self._stack = ExitStack()
 
     def start(self) -> None:
@@ -289,7 +290,14 @@ class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             for value in tree_iter(result):
                 if isinstance(value, torch.Tensor):
                     self._add(value)
-        self._recording.operations.append(self._live)
+        if self._where.loading_data:
+            # A loader takes samples one by one: as one operation, so that the number of them does not tell the size.
+            self._loading_peak = max(self._loading_peak or 0, self._live)
+        else:
+            if self._loading_peak is not None:
+                self._recording.operations.append(self._loading_peak)
+                self._loading_peak = None
+            self._recording.operations.append(self._live)
         return result
 
 

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.worker.programs import by_line, expectations, profile_program
+from skyline_lsp.protocol import Goal, Measure
+from tests.worker.programs import by_line, expectations, measure_program, profile_program
 
 KIB = 1024
 HEAD = """\
@@ -126,3 +127,30 @@ def test_timeline_reaches_the_peak(tmp_path: Path) -> None:
     program = HEAD + "def iteration():\n    ((x * w).exp() * w).sum().backward()\n"
     profile = profile_program(tmp_path, program)
     assert max(event.live_bytes for event in profile.timeline) == profile.iteration.peak_bytes
+
+
+def test_a_loader_is_one_operation(tmp_path: Path) -> None:
+    """The number of recorded operations does not depend on how many samples a loader puts into a batch."""
+
+    def operations(batch_size: int) -> int:
+        program = HEAD + textwrap.dedent(
+            f"""
+            from torch.utils.data import DataLoader, TensorDataset
+            loader = DataLoader(TensorDataset(torch.randn(64, 256)), batch_size={batch_size})
+            batches = iter([])
+
+            def iteration():
+                global batches
+                batch = next(batches, None)
+                if batch is None:
+                    batches = iter(loader)
+                    batch = next(batches)
+                (batch[0] * w).sum().backward()
+            """
+        )
+        measure = Measure(warm_up=1, min_iterations=1, max_iterations=1, record_live_bytes=True)
+        _, sample, _ = measure_program(tmp_path, program, Goal.SAMPLE, measure).result()
+        assert sample
+        return len(sample.live_bytes)
+
+    assert operations(2) == operations(16) > 0
