@@ -297,7 +297,8 @@ def test_modules_packages_and_configuration_files_are_followed() -> None:
     """Absolute, relative and star imports, submodules, and a file in a folder above the script."""
     check_sites(
         "@@ tools/train.py\n" + _HEAD + "from pkg.build import *\nloader = make()\n" + _STEP + "@@ pkg/__init__.py\n"
-        "@@ pkg/build.py\nfrom torch.utils.data import DataLoader\nfrom . import settings as s\nfrom .deep.sizes import B\n"
+        "@@ pkg/build.py\nfrom torch.utils.data import DataLoader\nfrom . import settings as s\n"
+        "from .deep.sizes import B\n"
         "def make():\n    return DataLoader([], s.scale(B))\n"
         "@@ pkg/settings.py\ndef scale(n):\n    return n\n"
         "@@ pkg/deep/__init__.py\n@@ pkg/deep/sizes.py\nA = 1\nB = ⟦64⟧\n",

@@ -1,4 +1,4 @@
-"""Scripts in the shapes of public training code: the site found is the one expected, and its edit changes digits only."""
+"""Scripts in the shapes of public training code: the site is the one expected, and its edit changes digits only."""
 
 from pathlib import Path
 
