@@ -10,33 +10,33 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
-from skyline_lsp.features import Diagnostic, Index, Options, Severity, Snapshot, State, diagnostics, snapshot
-from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
-from skyline_lsp.prediction.sampling import RANGE
+from skyline_lsp.features import Diagnostic, Options, Severity, Snapshot, State, diagnostics, snapshot
+from skyline_lsp.prediction import Prediction, Spent
 from skyline_lsp.protocol import (
+    Entry,
     Failure,
     FailureKind,
     Goal,
     Partial,
-    Profile,
     Progress,
     RunResult,
     RunSpec,
-    Sample,
     Stage,
     Status,
 )
-from skyline_lsp.server.cache import ResultCache, content_digest
+from skyline_lsp.server.cache import ResultCache
 from skyline_lsp.server.documents import Documents, path_key
-from skyline_lsp.server.interpreter import Interpreter, find_interpreter
+from skyline_lsp.server.interpreter import Interpreter
 from skyline_lsp.server.project_files import ProjectFiles
+from skyline_lsp.server.results import Results
+from skyline_lsp.server.runner import Runner
 from skyline_lsp.server.settings import Reading, Settings
 from skyline_lsp.server.source_index import SitesFound, SourceIndex
-from skyline_lsp.server.worker_client import WorkerClient, WorkerDied, WorkerError
+from skyline_lsp.server.status import program_status, project_status
 from skyline_lsp.server.workloads import entry_at, entry_for, run_spec, wished_path, workload_key
 from skyline_lsp.source import (
     Edit,
@@ -45,7 +45,6 @@ from skyline_lsp.source import (
     EntryPointKind,
     Site,
     SourceText,
-    decode,
     nearest_entry_point,
     set_batch_size,
 )
@@ -107,39 +106,14 @@ class Listener(Protocol):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Workload:
-    """One program and what is known of it."""
+    """One program."""
 
     path: str
+    results: Results
     armed: bool = False
     """Whether the user has had it run, so that saving may run it again."""
     restored: bool = False
     """Whether the cache was asked."""
-    measured_at_s: float = 0.0
-    index: Index | None = None
-    """Of the last whole profile."""
-    partial: Index | None = None
-    """Of a profile under way."""
-    files: dict[str, str] = field(default_factory=dict)
-    """What the profile depends on: relative path -> SHA-256."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """Relative path -> text when it was measured, where that is known."""
-    failure: Failure | None = None
-    failure_texts: dict[str, str] = field(default_factory=dict)
-    """Absolute path -> text when it failed."""
-    samples: tuple[Sample, ...] = ()
-    samples_key: str | None = None
-    out_of_memory: tuple[int, ...] = ()
-    """Batch sizes that ran out of memory."""
-    unmeasurable: tuple[int, ...] = ()
-    """Batch sizes that could not be measured for another reason."""
-    spent: tuple[Spent, ...] = ()
-    remarks: tuple[str, ...] = ()
-    """What went wrong in measuring other batch sizes, each a sentence."""
-    model: Model | None = None
-
-    @property
-    def profile(self) -> Profile | None:
-        return self.index.profile if self.index is not None else None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -176,10 +150,12 @@ class Session:
         self.root = root
         self.files = ProjectFiles(root, documents)
         self._index = SourceIndex(self.files)
+        self._disk_files = ProjectFiles(root)
+        self._disk = SourceIndex(self._disk_files)
+        """The same of the files as they are on disk, which is what runs."""
         self._documents = documents
         self._cache = cache
         self._listener = listener
-        self._environ = environ
         self._monotonic = monotonic
         self._now = now
         self._reading: Reading | None = None
@@ -192,8 +168,7 @@ class Session:
         self._last_path: str | None = None
         self._job: _Job | None = None
         self._worker_free = asyncio.Lock()
-        self._client: WorkerClient | None = None
-        self._client_options: tuple[object, ...] = ()
+        self._runner = Runner(root, environ=environ, on_output=lambda output: listener.output(output.text))
 
     # What the editor tells.
 
@@ -208,7 +183,7 @@ class Session:
             return
         self._reading = reading
         for workload in self._workloads.values():
-            workload.restored = workload.restored and workload.index is not None
+            workload.restored = workload.restored and workload.results.index is not None
             self._look_soon(workload.path)
         self._listener.changed()
 
@@ -237,16 +212,17 @@ class Session:
             assert self._job is not None
             digests = self._job.digests
             concerns = path not in digests or digests[path] != self.files.digest(path, on_disk=True)
-        elif workload.failure is not None or workload.index is None:
+        elif workload.results.failure is not None or workload.results.index is None:
             concerns = True
         else:
-            concerns = not self._is_current(workload)
+            concerns = not workload.results.is_current()
         if concerns:
             self._start(workload, "Profiling", functools.partial(self._profile, batch_size=None))
 
     def files_changed(self) -> None:
         """Files came, went or were changed outside of the editor."""
         self.files.forget_listing()
+        self._disk_files.forget_listing()
         self._start_scan()
         self._listener.changed()
 
@@ -281,38 +257,45 @@ class Session:
         if self._runs(workload):
             await self.cancel()
         # Not from the cache either, until the project is opened anew.
-        self._workloads[workload.path] = _Workload(path=workload.path, restored=True)
+        self._workloads[workload.path] = self._new_workload(workload.path)
+        self._workloads[workload.path].restored = True
         self._listener.changed()
 
     async def predict(self, path: str | None, batch_size: int) -> Prediction:
         """What another batch size would do; measures what is missing for an answer. Raises `Refused`."""
         workload = await self._demanded(path)
+        results = workload.results
         workload.armed = True
         if self._runs(workload):
             await self._outcome()
-        if workload.index is None or not self._is_current(workload):
+        if results.index is None or not results.is_current():
             self._start(workload, "Profiling", functools.partial(self._profile, batch_size=None))
             await self._outcome()
-        if workload.failure is not None:
-            raise Refused(workload.failure.message)
+        if results.failure is not None:
+            raise Refused(results.failure.message)
+        if results.profile is not None and results.profile.batch_size is None:
+            raise Refused("The batch size that the program runs with can't be told, so no other can be predicted.")
         if self._runs(workload):
             await self._outcome()
-        elif self._next_size(workload, batch_size, None) is not None:
+        elif self._is_worth_measuring(workload, batch_size):
             self._start(workload, "Measuring other batch sizes of", functools.partial(self._sample, wanted=batch_size))
             await self._outcome()
-        if workload.profile is None or workload.model is None:
-            raise Refused(" ".join(("Nothing was measured to predict from.", *workload.remarks)))
-        prediction = predict(workload.model, batch_size, workload.profile.device.memory_bytes)
+        prediction = results.predict(batch_size)
         if prediction is None:
-            raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *workload.model.problems)))
+            raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *results.problems)))
         return prediction
+
+    def _is_worth_measuring(self, workload: _Workload, batch_size: int) -> bool:
+        """Whether to measure before a prediction. Once that was done for this source, only where there is none."""
+        results = workload.results
+        if results.sampling.done and results.predict(batch_size) is not None:
+            return False
+        return results.next_size(batch_size, self._sites(workload).best, None) is not None
 
     def problems(self, path: str | None) -> tuple[str, ...]:
         """What limits the trust in a program's predictions, each a sentence."""
         workload = self._workload_for(path or self._last_path)
-        if workload is None or workload.model is None:
-            return ()
-        return tuple(dict.fromkeys((*workload.remarks, *workload.model.problems)))
+        return workload.results.problems if workload is not None else ()
 
     async def programs(self) -> tuple[EntryPoint, ...]:
         """Everything that could be profiled."""
@@ -361,13 +344,17 @@ class Session:
     def diagnostics(self) -> dict[str, tuple[Diagnostic, ...]]:
         """Every diagnostic of the project, by absolute path."""
         found: dict[str, list[Diagnostic]] = {}
-        shown = {id(workload): workload for workload in self._workloads.values() if workload.index or workload.failure}
+        shown = {
+            id(workload): workload
+            for workload in self._workloads.values()
+            if workload.results.index or workload.results.failure
+        }
         for document in self._documents:
             if self.files.holds(document.path) and (workload := self._workload_for(document.path)) is not None:
                 shown[id(workload)] = workload
         for workload in shown.values():
             # Where lines are now is known to the snapshot of their own file.
-            last = workload.failure.frames[-1:] if workload.failure is not None else ()
+            last = workload.results.failure.frames[-1:] if workload.results.failure is not None else ()
             for path in sorted({workload.path, *(frame.path for frame in last)}):
                 rows = diagnostics(self._snapshot(path, workload))
                 found.setdefault(path, []).extend(row for row in rows if row.path == path)
@@ -398,20 +385,12 @@ class Session:
     def display_key(self) -> object:
         """Differs whenever something else is to be shown, other than through edits of the document itself."""
         shown = tuple(
-            (
-                workload.path,
-                self._state(workload),
-                id(workload.index),
-                id(workload.partial),
-                id(workload.model),
-                id(workload.failure),
-            )
-            for workload in self._workloads.values()
+            (workload.path, self._state(workload), workload.results.revision) for workload in self._workloads.values()
         )
         job = self._job
         # A run reports often; once a second is enough for what is redrawn.
         progress = (job.progress.stage, job.progressed_s) if job is not None and job.progress is not None else None
-        return (shown, progress, self._index.revision, self._chosen, id(self._reading))
+        return (shown, progress, self._index.revision, self._chosen, self._reading)
 
     async def close(self) -> None:
         """End everything that was started."""
@@ -419,12 +398,9 @@ class Session:
         for task in (self._scan, self._looking):
             if task is not None:
                 task.cancel()
-        if self._client is not None and self._job is not None:
-            # The editor is closing, and does not wait for a run to be ended gently.
-            self._client.kill()
+        # The editor is closing, and does not wait for a run to be ended gently.
+        await self._runner.close(at_once=self._job is not None)
         await self.cancel()
-        if self._client is not None:
-            await self._client.close()
 
     # Which program a file belongs to.
 
@@ -454,7 +430,10 @@ class Session:
         # Only now: samples are kept by the source without the batch size's digits.
         if not workload.restored and self._reading is not None:
             workload.restored = True
-            self._restore(workload)
+            entry, site = await self._on_disk(workload)
+            key = self._key(entry, self._runner.interpreter(workload.path, self.settings))
+            if await workload.results.restore(key, site, self._monotonic()):
+                self._listener.changed()
 
     async def prepared(self, path: str) -> None:
         """Wait until a file has been looked at once, so that there is something to show of it."""
@@ -499,8 +478,11 @@ class Session:
             return None
         workload = self._workloads.get(found)
         if workload is None:
-            workload = self._workloads[found] = _Workload(path=found)
+            workload = self._workloads[found] = self._new_workload(found)
         return workload
+
+    def _new_workload(self, path: str) -> _Workload:
+        return _Workload(path=path, results=Results(path, files=self.files, sources=self._index, cache=self._cache))
 
     def _program_for(self, path: str | None) -> str | None:
         chosen = self._chosen or wished_path(self.settings, self.root)
@@ -512,9 +494,9 @@ class Session:
         if path is None:
             return points[0].path if len(points) == 1 else None
         relative = self.files.relative(path)
-        measured = [workload for workload in self._workloads.values() if relative in workload.files]
+        measured = [workload for workload in self._workloads.values() if relative in workload.results.files]
         if measured:
-            return max(measured, key=lambda workload: workload.measured_at_s).path
+            return max(measured, key=lambda workload: workload.results.measured_at_s).path
         nearest = nearest_entry_point(points, path)
         return nearest.path if nearest is not None else None
 
@@ -575,13 +557,11 @@ class Session:
                 await work(job)
             except Exception as error:
                 _log.exception("a run came to an end by a fault of the server")
-                job.workload.failure = Failure(
-                    kind=FailureKind.INTERNAL,
-                    message=f"skyline-lsp itself failed ({type(error).__name__}: {error}); its log has the details.",
-                )
+                message = f"skyline-lsp itself failed ({type(error).__name__}: {error}); its log has the details."
+                job.workload.results.fail(Failure(kind=FailureKind.INTERNAL, message=message))
 
     def _ended(self, job: _Job) -> None:
-        job.workload.partial = None
+        job.workload.results.show_partial(None)
         if self._job is job:
             self._job = None
             self._listener.activity(self, None)
@@ -606,116 +586,79 @@ class Session:
             raise Refused(job.refusal)
 
     async def _profile(self, job: _Job, batch_size: int | None) -> None:
-        workload, settings = job.workload, self.settings
-        workload.failure, workload.partial = None, None
-        await self._found(workload.path)
-        point, site = self._point(workload), self._sites(workload).best
+        workload, results = job.workload, job.workload.results
+        results.begin()
+        entry, site = await self._on_disk(workload)
         inputs = self._inputs(site)
         try:
-            entry = entry_for(point, settings, self.root)
-            spec = run_spec(entry, settings, Goal.PROFILE, batch_size=batch_size, site=site)
+            spec = run_spec(entry, self.settings, Goal.PROFILE, batch_size=batch_size, site=site)
         except EditRefused as refusal:
-            job.refusal = str(refusal)
+            job.refusal = f"Batch size {batch_size} can't be run: {refusal}."
             return
+        key = self._key(entry, self._runner.interpreter(workload.path, self.settings))
         result = await self._run(job, spec)
         if result.status is Status.CANCELLED:
             return
         if result.failure is not None or result.profile is None:
-            self._fail(workload, result.failure)
+            results.fail(result.failure)
             return
-        self._take(workload, result.profile, {**inputs, **result.profile.files}, site)
+        files = {**inputs, **result.profile.files}
+        await results.take(result.profile, files=files, key=key, site=site, measured_at_s=self._monotonic())
         if result.sample is not None:
-            self._add_samples(workload, (result.sample,))
-        await self._keep(workload)
+            await results.add_samples((result.sample,))
+        await results.keep(key, self._now().isoformat(timespec="microseconds"))
 
     async def _sample(self, job: _Job, wanted: int) -> None:
         """Measure other batch sizes until `wanted` can be predicted, or time is up."""
-        workload, settings = job.workload, self.settings
-        await self._found(workload.path)
-        entry = entry_for(self._point(workload), settings, self.root)
-        site = self._sites(workload).best
-        workload.remarks = ()
+        workload, results, settings = job.workload, job.workload.results, self.settings
+        sampling = results.sampling
+        entry, site = await self._on_disk(workload)
+        sampling.remarks = ()
         deadline_s = self._monotonic() + settings.prediction_budget_s
-        while (size := self._next_size(workload, wanted, deadline_s)) is not None:
+        while (size := results.next_size(wanted, site, max(0.0, deadline_s - self._monotonic()))) is not None:
             began_s = self._monotonic()
             try:
                 spec = run_spec(entry, settings, Goal.SAMPLE, batch_size=size, site=site)
             except EditRefused as refusal:
-                workload.unmeasurable += (size,)
-                workload.remarks += (f"Batch size {size} can't be measured: {refusal}.",)
+                sampling.failed += (size,)
+                sampling.remarks += (f"Batch size {size} can't be measured: {refusal}.",)
                 continue
             result = await self._run(job, spec)
             if result.status is Status.CANCELLED:
                 job.refusal = "It was cancelled."
-                break
+                return
             if result.sample is not None:
-                workload.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
-                self._add_samples(workload, (result.sample,))
+                sampling.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
+                await results.add_samples((result.sample,))
+                self._listener.changed()
             elif result.failure is not None and result.failure.kind is FailureKind.OUT_OF_MEMORY:
-                workload.out_of_memory += (size,)
-                self._fit(workload)
+                sampling.out_of_memory += (size,)
+                await results.add_samples(())
             else:
-                workload.unmeasurable += (size,)
-                workload.remarks += (self._why_no_sample(size, result.failure),)
-        if self._next_size(workload, wanted, None) is not None:
-            workload.remarks += (
+                sampling.failed += (size,)
+                sampling.remarks += (self._why_no_sample(size, result.failure),)
+        if results.next_size(wanted, site, None) is not None:
+            sampling.remarks += (
                 f"Measuring was ended after {settings.prediction_budget_s:g} s; "
                 "a larger `predictionBudgetSeconds` would narrow the predictions.",
             )
-        await self._keep_samples(workload)
+        sampling.done = True
+        await results.keep_samples()
+
+    async def _on_disk(self, workload: _Workload) -> tuple[Entry, Site | None]:
+        """The program as a run finds it, and where its batch size stands there: documents may differ from files."""
+        await asyncio.to_thread(self._disk.update_entry, workload.path)
+        await asyncio.to_thread(self._disk.update_sites, workload.path, self._arguments())
+        point = self._disk.entry_at(workload.path) or entry_at(workload.path, self.files)
+        entry = entry_for(point, self.settings, self.root)
+        return entry, self._disk.sites(workload.path, self._arguments()).best
 
     async def _run(self, job: _Job, spec: RunSpec) -> RunResult:
-        """One run of the program; what goes wrong with the worker is the run's failure."""
-        settings = self.settings
-        interpreter = self._interpreter(job.workload, settings)
-
-        def failed(kind: FailureKind, message: str) -> RunResult:
-            return RunResult(run_id=0, status=Status.FAILED, failure=Failure(kind=kind, message=message))
-
-        if interpreter.problem is not None:
-            return failed(FailureKind.ENVIRONMENT, interpreter.problem)
-        try:
-            client = await self._worker(interpreter, settings)
-            info = await client.start()
-            if info.problem is not None:
-                chosen = f"{interpreter.path} was chosen because of {interpreter.reason}."
-                return failed(FailureKind.ENVIRONMENT, f"{info.problem} {chosen}")
-            return await client.run(
-                spec,
-                on_progress=functools.partial(self._progressed, job),
-                on_partial=functools.partial(self._came, job),
-            )
-        except WorkerDied as death:
-            return failed(FailureKind.CRASHED, str(death))
-        except WorkerError as error:
-            return failed(FailureKind.ENVIRONMENT, str(error))
-
-    async def _worker(self, interpreter: Interpreter, settings: Settings) -> WorkerClient:
-        """The worker that the settings want; one of other settings is ended."""
-        options = (interpreter.path, settings.worker_command, settings.environment)
-        if self._client is not None and self._client_options != options:
-            await self._client.close()
-            self._client = None
-        if self._client is None:
-            _log.info("running programs with %s: %s", interpreter.path, interpreter.reason)
-            self._client_options = options
-            self._client = WorkerClient(
-                python=interpreter.path,
-                root=self.root,
-                prefix=settings.worker_command,
-                environment=dict(settings.environment),
-                on_output=lambda output: self._listener.output(output.text),
-                on_log=lambda line: _log.info("worker: %s", line),
-            )
-        return self._client
-
-    def _interpreter(self, workload: _Workload, settings: Settings) -> Interpreter:
-        return find_interpreter(
-            root=self.root,
-            setting=settings.python,
-            near=os.path.dirname(workload.path),
-            remote=bool(settings.worker_command),
-            environ=self._environ,
+        return await self._runner.run(
+            spec,
+            self.settings,
+            on_progress=functools.partial(self._progressed, job),
+            on_partial=functools.partial(self._came, job),
         )
 
     def _progressed(self, job: _Job, progress: Progress) -> None:
@@ -727,8 +670,8 @@ class Session:
 
     def _came(self, job: _Job, partial: Partial) -> None:
         # A profile without lines would only take away what an earlier one shows.
-        if self._job is job and (partial.profile.lines or job.workload.index is None):
-            job.workload.partial = Index(partial.profile)
+        if self._job is job and (partial.profile.lines or job.workload.results.index is None):
+            job.workload.results.show_partial(partial.profile)
             self._listener.changed()
 
     def _show(self, job: _Job) -> None:
@@ -741,83 +684,6 @@ class Session:
                 percentage=_percentage(progress) if progress is not None else None,
             ),
         )
-
-    # Results.
-
-    def _fail(self, workload: _Workload, failure: Failure | None) -> None:
-        workload.failure = failure or Failure(
-            kind=FailureKind.INTERNAL, message="The worker gave no result and no reason; its log may have more."
-        )
-        texts = {}
-        for path in {workload.path, *(frame.path for frame in workload.failure.frames)}:
-            if (data := self.files.read_disk(path)) is not None:
-                texts[path] = decode(data).text
-        workload.failure_texts = texts
-        if workload.failure.traceback:
-            _log.info("the program failed:\n%s", workload.failure.traceback)
-
-    def _take(self, workload: _Workload, profile: Profile, files: dict[str, str], site: Site | None) -> None:
-        """Show a profile, measured now or restored."""
-        workload.index, workload.files = Index(profile), files
-        workload.failure, workload.failure_texts = None, {}
-        workload.measured_at_s = self._monotonic()
-        workload.texts = {}
-        for relative, digest in files.items():
-            path = self.files.absolute(relative)
-            if self.files.digest(path, on_disk=True) == digest and (data := self.files.read_disk(path)) is not None:
-                workload.texts[relative] = decode(data).text
-        key = self._samples_key(workload, site)
-        if key != workload.samples_key:
-            workload.samples_key, workload.samples = key, ()
-            workload.out_of_memory, workload.unmeasurable, workload.spent, workload.remarks = (), (), (), ()
-            workload.model = None
-            if key is not None:
-                self._add_samples(workload, self._cache.samples(key))
-
-    def _add_samples(self, workload: _Workload, samples: tuple[Sample, ...]) -> None:
-        """Take samples in, the newest of a batch size counting."""
-        by_size = {sample.batch_size: sample for sample in (*workload.samples, *samples)}
-        workload.samples = tuple(by_size[size] for size in sorted(by_size))
-        self._fit(workload)
-
-    def _fit(self, workload: _Workload) -> None:
-        profile = workload.profile
-        # One sample says nothing of other sizes.
-        if profile is None or len(workload.samples) < 2:
-            workload.model = None
-            return
-        workload.model = fit(
-            workload.samples,
-            accelerator=profile.device.kind != "cpu",
-            micro_batches=profile.micro_batches,
-            out_of_memory=workload.out_of_memory,
-        )
-
-    def _next_size(self, workload: _Workload, wanted: int, deadline_s: float | None) -> int | None:
-        """The batch size to measure next, None when enough is known or time is up."""
-        profile, site = workload.profile, self._sites(workload).best
-        if profile is None or profile.batch_size is None:
-            return None
-        centres = [profile.batch_size]
-        # What is near a size that was measured can be predicted; a wish far away needs some of its own.
-        if wanted > RANGE * profile.batch_size:
-            centres.append(wanted // RANGE)
-        elif wanted * RANGE < profile.batch_size:
-            centres.append(wanted * RANGE)
-        for centre in centres:
-            known = Known(
-                current=centre,
-                samples=workload.samples,
-                memory_bytes=profile.device.memory_bytes,
-                out_of_memory=workload.out_of_memory,
-                failed=workload.unmeasurable,
-                maximum=site.maximum if site is not None else None,
-                spent=workload.spent,
-                seconds_left=None if deadline_s is None else max(0.0, deadline_s - self._monotonic()),
-            )
-            if (size := next_batch_size(known)) is not None:
-                return size
-        return None
 
     def _why_no_sample(self, size: int, failure: Failure | None) -> str:
         if failure is None:
@@ -835,49 +701,8 @@ class Session:
         digest = self.files.digest(site.path, on_disk=True)
         return {} if digest is None else {self.files.relative(site.path): digest}
 
-    def _samples_key(self, workload: _Workload, site: Site | None) -> str | None:
-        """Names what was measured: every file's content, the batch size's digits left out."""
-        masked: dict[str, bytes] = {}
-        if site is not None and self.files.holds(site.path):
-            relative = self.files.relative(site.path)
-            data = self.files.read_disk(site.path)
-            if data is not None and self.files.digest(site.path, on_disk=True) == workload.files.get(relative):
-                # The site is the editor's; it is the file's too where both have the same bytes.
-                if self.files.read(site.path) != data:
-                    return None
-                masked[relative] = data[: site.start] + data[site.end :]
-        return f"{self._workload_key(workload)}\n{content_digest(workload.files, masked)}"
-
-    def _workload_key(self, workload: _Workload) -> str:
-        settings = self.settings
-        entry = entry_for(self._point(workload), settings, self.root)
-        interpreter = self._interpreter(workload, settings)
-        return workload_key(entry, settings, interpreter, self.files.relative(workload.path))
-
-    async def _keep(self, workload: _Workload) -> None:
-        profile = workload.profile
-        assert profile is not None
-        saved_at = self._now().isoformat(timespec="microseconds")
-        # Compressing a large profile takes longer than a hover may wait; nothing else runs on this thread.
-        await asyncio.to_thread(
-            self._cache.save_profile, self._workload_key(workload), profile, workload.files, saved_at=saved_at
-        )
-        await self._keep_samples(workload)
-
-    async def _keep_samples(self, workload: _Workload) -> None:
-        if workload.samples_key is not None:
-            await asyncio.to_thread(self._cache.save_samples, workload.samples_key, workload.samples)
-
-    def _restore(self, workload: _Workload) -> None:
-        """Show what was measured of these very files before."""
-
-        def unchanged(files: Mapping[str, str]) -> bool:
-            return all(self.files.digest(self.files.absolute(path)) == digest for path, digest in files.items())
-
-        record = self._cache.find_profile(self._workload_key(workload), unchanged)
-        if record is not None:
-            self._take(workload, record.profile, record.files, self._sites(workload).best)
-            self._listener.changed()
+    def _key(self, entry: Entry, interpreter: Interpreter) -> str:
+        return workload_key(entry, self.settings, interpreter, self.files.relative(entry.path))
 
     # Showing.
 
@@ -895,8 +720,8 @@ class Session:
             return snapshot(path=path, source=source, root=self.root, options=options)
         found = self._sites(workload)
         state = self._state(workload)
-        partial = workload.partial
-        index = partial or workload.index
+        partial = workload.results.partial
+        index = partial or workload.results.index
         progress = self._job.progress if self._job is not None and self._runs(workload) else None
         return snapshot(
             path=path,
@@ -906,97 +731,41 @@ class Session:
             progress=progress.message if progress is not None else None,
             profile=index.profile if index is not None else None,
             index=index,
-            line_of=self._line_of(workload, path) if partial is None else None,
-            outdated=partial is None and index is not None and not self._is_fresh(workload),
+            line_of=workload.results.line_of(path) if partial is None else None,
+            outdated=partial is None and index is not None and not workload.results.is_fresh(),
             entry=self._point(workload),
             sites=found.sites,
             no_site_reason=found.reason,
-            model=workload.model,
-            failure=workload.failure if state is State.FAILED else None,
-            failure_line_of=self._failure_line_of(workload, path),
+            model=workload.results.sampling.model,
+            failure=workload.results.failure if state is State.FAILED else None,
+            failure_line_of=workload.results.failure_line_of(path),
             options=options,
         )
 
     def _state(self, workload: _Workload) -> State:
         if self._runs(workload):
             return State.RUNNING
-        if workload.failure is not None:
+        if workload.results.failure is not None:
             return State.FAILED
-        if workload.index is None:
+        if workload.results.index is None:
             return State.IDLE
-        return State.READY if self._is_fresh(workload) else State.STALE
-
-    def _is_fresh(self, workload: _Workload) -> bool:
-        """Whether every file is, in the editor, as it was when measured."""
-        files = self.files
-        return all(files.digest(files.absolute(path)) == digest for path, digest in workload.files.items())
-
-    def _is_current(self, workload: _Workload) -> bool:
-        """Whether every file is, on disk, as it was when measured."""
-        files = self.files
-        return all(
-            files.digest(files.absolute(path), on_disk=True) == digest for path, digest in workload.files.items()
-        )
-
-    def _line_of(self, workload: _Workload, path: str) -> Mapping[int, int] | None:
-        before = workload.texts.get(self.files.relative(path))
-        # Where the text that was measured is not at hand, no line can be told to be the one that was.
-        return {} if before is None else self._index.moved(path, before)
-
-    def _failure_line_of(self, workload: _Workload, path: str) -> Mapping[int, int] | None:
-        before = workload.failure_texts.get(path) if workload.failure is not None else None
-        return None if before is None else self._index.moved(path, before)
+        return State.READY if workload.results.is_fresh() else State.STALE
 
     def _status(self, workload: _Workload | None) -> dict[str, Any]:
-        status: dict[str, Any] = {
-            "root": self.root,
-            "state": State.IDLE.value,
-            "trusted": self.settings.trusted,
-            "workload": None,
-            "programs": [self.files.relative(point.path) for point in self._index.entry_points()],
-        }
+        status = project_status(self.files, self._index.entry_points(), trusted=self.settings.trusted)
         if workload is None:
             return status
         job = self._job if self._runs(workload) else None
-        profile, failure = workload.profile, workload.failure
-        point, found, interpreter = (
-            self._point(workload),
-            self._sites(workload),
-            self._interpreter(workload, self.settings),
+        return status | program_status(
+            self.files,
+            state=self._state(workload),
+            point=self._point(workload),
+            interpreter=self._runner.interpreter(workload.path, self.settings),
+            sites=self._sites(workload),
+            results=workload.results,
+            activity=job.title if job is not None else None,
+            progress=job.progress.message if job is not None and job.progress is not None else None,
         )
-        status |= {
-            "state": self._state(workload).value,
-            "workload": {"kind": point.kind.value, "path": self.files.relative(workload.path), "reason": point.reason},
-            "interpreter": {"path": interpreter.path, "reason": interpreter.reason, "problem": interpreter.problem},
-            "batchSize": found.best.batch_size if found.best is not None else None,
-            "activity": job.title if job is not None else None,
-            "progress": job.progress.message if job is not None and job.progress is not None else None,
-            "failure": None
-            if failure is None or job is not None
-            else {
-                "kind": failure.kind.value,
-                "message": failure.message,
-                "path": failure.frames[-1].path if failure.frames else None,
-                "line": failure.frames[-1].line if failure.frames else None,
-                "traceback": failure.traceback,
-            },
-            "profile": None
-            if profile is None
-            else {
-                "outdated": not self._is_fresh(workload),
-                "batchSize": profile.batch_size,
-                "runTimeMs": profile.iteration.run_time_ms,
-                "samplesPerSecond": profile.iteration.samples_per_second,
-                "peakBytes": profile.iteration.peak_bytes,
-                "device": {
-                    "kind": profile.device.kind,
-                    "name": profile.device.name,
-                    "memoryBytes": profile.device.memory_bytes,
-                },
-            },
-            "measuredBatchSizes": [sample.batch_size for sample in workload.samples],
-        }
-        return status
 
 
 def _percentage(progress: Progress) -> int:

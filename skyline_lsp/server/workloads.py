@@ -8,7 +8,7 @@ from typing import Any
 from skyline_lsp.protocol import Entry, EntryKind, Goal, Measure, Override, RunSpec
 from skyline_lsp.server.interpreter import Interpreter, expand
 from skyline_lsp.server.settings import RunConfiguration, Settings
-from skyline_lsp.source import EntryPoint, EntryPointKind, Files, Site, find_entry_point, set_batch_size
+from skyline_lsp.source import EditRefused, EntryPoint, EntryPointKind, Files, Site, find_entry_point, set_batch_size
 
 SAMPLE_TIME_BUDGET_S = 3.0
 """For the timed iterations of a run that measures another batch size: a median of some is enough."""
@@ -75,7 +75,9 @@ def run_spec(
     A provider is handed its batch size; of a script the literal at `site` is replaced in memory.
     """
     overrides: tuple[Override, ...] = ()
-    if batch_size is not None and entry.kind is not EntryKind.PROVIDER and site is not None:
+    if batch_size is not None and entry.kind is not EntryKind.PROVIDER:
+        if site is None:
+            raise EditRefused("it is not written where it could be changed")
         edit = set_batch_size(site, batch_size)
         overrides = (Override(path=edit.path, start=edit.start, end=edit.end, old=edit.old, new=edit.new),)
     budget_s = settings.measure_time_budget_s

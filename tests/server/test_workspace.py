@@ -137,9 +137,11 @@ async def test_a_program_written_in_the_editor_is_found(start_editor: StartEdito
     uri = editor.open("train.py")
     assert await editor.lenses(uri) == []
     editor.replace(uri, "\n", PROGRAM)
-    while not await editor.lenses(uri):
-        await editor.until(lambda: "lenses" in editor.refreshed)
+    while True:
         editor.refreshed.clear()
+        if await editor.lenses(uri):
+            break
+        await editor.until(lambda: "lenses" in editor.refreshed)
 
 
 async def test_run_configurations_reach_the_worker(start_editor: StartEditor, project: Path) -> None:

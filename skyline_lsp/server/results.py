@@ -1,0 +1,232 @@
+"""What is known of one program: its last profile, its last failure, the samples of other batch sizes.
+
+It tells whether that still holds for the files as they are, and keeps it in the cache under what it depends on: the
+files' content, and how the program is run.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from skyline_lsp.features import Index
+from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
+from skyline_lsp.prediction.sampling import RANGE
+from skyline_lsp.protocol import Failure, FailureKind, Profile, Sample
+from skyline_lsp.server.cache import ResultCache, content_digest
+from skyline_lsp.server.project_files import ProjectFiles
+from skyline_lsp.server.source_index import SourceIndex
+from skyline_lsp.source import Site, decode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sampling:
+    """What measuring other batch sizes has shown, for one content of the files."""
+
+    key: str | None = None
+    """Names the content, the batch size's digits left out; None where it can't be told."""
+    samples: tuple[Sample, ...] = ()
+    """By batch size, one of each."""
+    out_of_memory: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
+    """Batch sizes that could not be measured for another reason."""
+    spent: tuple[Spent, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What went wrong, each a sentence."""
+    model: Model | None = None
+    done: bool = False
+    """Whether measuring went on until enough was known or time was up."""
+
+
+class Results:
+    """Of one program. Only its session changes it."""
+
+    def __init__(self, path: str, *, files: ProjectFiles, sources: SourceIndex, cache: ResultCache) -> None:
+        self.path = path
+        self.index: Index | None = None
+        """Of the last whole profile."""
+        self.partial: Index | None = None
+        """Of a profile under way."""
+        self.measured_at_s = 0.0
+        self.failure: Failure | None = None
+        self.sampling = Sampling()
+        self.revision = 0
+        """Grows whenever there is something else to show."""
+        self.files: dict[str, str] = {}
+        """What the profile depends on: relative path -> SHA-256."""
+        self._texts: dict[str, str] = {}
+        """Relative path -> text when it was measured, where that is known."""
+        self._failure_texts: dict[str, str] = {}
+        """Absolute path -> text when it failed."""
+        self._project = files
+        self._sources = sources
+        self._cache = cache
+
+    @property
+    def profile(self) -> Profile | None:
+        """The last whole profile."""
+        return self.index.profile if self.index is not None else None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What limits the trust in predictions, each a sentence."""
+        model = self.sampling.model
+        return tuple(dict.fromkeys((*self.sampling.remarks, *(model.problems if model is not None else ()))))
+
+    def predict(self, batch_size: int) -> Prediction | None:
+        """What another batch size would do; None where that can't be told."""
+        if self.profile is None or self.sampling.model is None:
+            return None
+        return predict(self.sampling.model, batch_size, self.profile.device.memory_bytes)
+
+    # Taking in.
+
+    def begin(self) -> None:
+        """A profile is under way: what went wrong before is past."""
+        self.failure = self.partial = None
+        self.revision += 1
+
+    def show_partial(self, profile: Profile | None) -> None:
+        """What a profile under way has shown so far; None when it is over."""
+        self.partial = Index(profile) if profile is not None else None
+        self.revision += 1
+
+    async def take(
+        self, profile: Profile, *, files: dict[str, str], key: str, site: Site | None, measured_at_s: float
+    ) -> None:
+        """A profile, measured now or kept from before. `site` is where the batch size stands on disk."""
+        self.index, self.files, self.measured_at_s = Index(profile), files, measured_at_s
+        self.failure, self._failure_texts = None, {}
+        self.revision += 1
+        self._texts = {}
+        for relative, digest in files.items():
+            path = self._project.absolute(relative)
+            data = self._project.read_disk(path)
+            if data is not None and self._project.digest(path, on_disk=True) == digest:
+                self._texts[relative] = decode(data).text
+        samples_key = self._samples_key(key, site)
+        if samples_key is None or samples_key != self.sampling.key:
+            self.sampling = Sampling(key=samples_key)
+            if samples_key is not None:
+                await self.add_samples(self._cache.samples(samples_key))
+
+    def fail(self, failure: Failure | None) -> None:
+        """A run that came to nothing."""
+        self.failure = failure or Failure(
+            kind=FailureKind.INTERNAL, message="The worker gave no result and no reason; its log may have more."
+        )
+        self.revision += 1
+        self._failure_texts = {}
+        for path in {self.path, *(frame.path for frame in self.failure.frames)}:
+            if (data := self._project.read_disk(path)) is not None:
+                self._failure_texts[path] = decode(data).text
+        if self.failure.traceback:
+            _log.info("the program failed:\n%s", self.failure.traceback)
+
+    async def add_samples(self, samples: tuple[Sample, ...]) -> None:
+        """Take samples in, the newest of a batch size counting, and fit the model anew."""
+        sampling = self.sampling
+        by_size = {sample.batch_size: sample for sample in (*sampling.samples, *samples)}
+        sampling.samples = tuple(by_size[size] for size in sorted(by_size))
+        # One sample says nothing of other sizes.
+        if self.profile is None or len(sampling.samples) < 2:
+            return
+        # Some tens of milliseconds and more with long time lines of memory: too long for the event loop.
+        sampling.model = await asyncio.to_thread(
+            fit,
+            sampling.samples,
+            accelerator=self.profile.device.kind != "cpu",
+            micro_batches=self.profile.micro_batches,
+            out_of_memory=sampling.out_of_memory,
+        )
+        self.revision += 1
+
+    def next_size(self, wanted: int, site: Site | None, seconds_left: float | None) -> int | None:
+        """The batch size to measure next, so that `wanted` can be predicted; None when enough is known."""
+        profile, sampling = self.profile, self.sampling
+        if profile is None or profile.batch_size is None:
+            return None
+        centres = [profile.batch_size]
+        # What is near a size that was measured can be predicted; a wish far away needs some of its own.
+        if wanted > RANGE * profile.batch_size:
+            centres.append(wanted // RANGE)
+        elif wanted * RANGE < profile.batch_size:
+            centres.append(wanted * RANGE)
+        for centre in centres:
+            known = Known(
+                current=centre,
+                samples=sampling.samples,
+                memory_bytes=profile.device.memory_bytes,
+                out_of_memory=sampling.out_of_memory,
+                failed=sampling.failed,
+                maximum=site.maximum if site is not None else None,
+                spent=sampling.spent,
+                seconds_left=seconds_left,
+            )
+            if (size := next_batch_size(known)) is not None:
+                return size
+        return None
+
+    # Keeping.
+
+    async def keep(self, key: str, saved_at: str) -> None:
+        """Write profile and samples to the cache."""
+        assert self.profile is not None
+        # Compressing a large profile takes longer than a hover may wait.
+        await asyncio.to_thread(self._cache.save_profile, key, self.profile, self.files, saved_at=saved_at)
+        await self.keep_samples()
+
+    async def keep_samples(self) -> None:
+        """Write the samples to the cache."""
+        if self.sampling.key is not None and self.sampling.samples:
+            await asyncio.to_thread(self._cache.save_samples, self.sampling.key, self.sampling.samples)
+
+    async def restore(self, key: str, site: Site | None, measured_at_s: float) -> bool:
+        """Take what was measured of these very files before; whether there is something."""
+
+        def unchanged(files: Mapping[str, str]) -> bool:
+            return all(self._project.digest(self._project.absolute(path)) == digest for path, digest in files.items())
+
+        record = self._cache.find_profile(key, unchanged)
+        if record is None:
+            return False
+        await self.take(record.profile, files=record.files, key=key, site=site, measured_at_s=measured_at_s)
+        return True
+
+    # Comparing with the files as they are.
+
+    def is_fresh(self) -> bool:
+        """Whether every file is, in the editor, as it was when measured."""
+        project = self._project
+        return all(project.digest(project.absolute(path)) == digest for path, digest in self.files.items())
+
+    def is_current(self) -> bool:
+        """Whether every file is, on disk, as it was when measured."""
+        project = self._project
+        return all(
+            project.digest(project.absolute(path), on_disk=True) == digest for path, digest in self.files.items()
+        )
+
+    def line_of(self, path: str) -> Mapping[int, int] | None:
+        """Line of a file when it was measured -> line now, edited lines absent; None where nothing changed."""
+        before = self._texts.get(self._project.relative(path))
+        # Where the text that was measured is not at hand, no line can be told to be the one that was.
+        return {} if before is None else self._sources.moved(path, before)
+
+    def failure_line_of(self, path: str) -> Mapping[int, int] | None:
+        """The same of the file when the run failed."""
+        before = self._failure_texts.get(path)
+        return None if before is None else self._sources.moved(path, before)
+
+    def _samples_key(self, key: str, site: Site | None) -> str | None:
+        masked: dict[str, bytes] = {}
+        if site is not None and self._project.holds(site.path):
+            relative = self._project.relative(site.path)
+            data = self._project.read_disk(site.path)
+            if data is None or self._project.digest(site.path, on_disk=True) != self.files.get(relative):
+                # Saved meanwhile: what the digits were surrounded by is not known any more.
+                return None
+            masked[relative] = data[: site.start] + data[site.end :]
+        return f"{key}\n{content_digest(self.files, masked)}"
