@@ -202,7 +202,8 @@ def prediction_rows(prediction: Any) -> list[str]:
         estimate = prediction[key]
         if estimate is None:
             return f"{name:<12}unknown"
-        return f"{name:<12}{shown(estimate['value'])}  ({format_range(estimate['low'], estimate['high'], shown)})"
+        value, interval = shown(estimate["value"]), format_range(estimate["low"], estimate["high"], shown)
+        return f"{name:<12}{value}" + (f"  ({interval})" if interval != value else "")
 
     return [
         row("iteration", "runTimeMs", format_ms),

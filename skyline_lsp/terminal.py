@@ -19,8 +19,8 @@ from rich.text import Text
 CONTEXT_LINES = 2
 """Lines shown around an annotated one."""
 
-WIDEST_CODE = 100
-"""Cells after which a long line of code no longer pushes the notes of its neighbours to the right."""
+WIDEST_CODE = 72
+"""Where lines are not cut: cells after which a long line of code no longer moves its neighbours' notes."""
 
 NARROWEST_CODE = 24
 """Cells that code keeps in a narrow terminal, whatever its notes take."""
@@ -204,9 +204,9 @@ def _kept_lines(count: int, marked: set[int], context: int | None) -> list[int]:
 
 
 def _code_width(lengths: Sequence[int], notes: Mapping[int, Note], width: int | None, gutter: int) -> int:
-    longest = min(max(lengths, default=0), WIDEST_CODE)
+    longest = max(lengths, default=0)
     if width is None:
-        return longest
+        return min(longest, WIDEST_CODE)
     room = width - gutter - 3 - 2 - max((cell_len(note.text) for note in notes.values()), default=0)
     return min(longest, max(room, NARROWEST_CODE))
 
