@@ -46,4 +46,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
     home.mkdir()
     given = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PYTHON", "SKYLINE"))}
     folders = [str(Path(sys.executable).parent), given.get("PATH", "")]
-    return {**given, "HOME": str(home), "PATH": os.pathsep.join(folders), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+    return {
+        **given,
+        "HOME": str(home),
+        "PATH": os.pathsep.join(folders),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        # Threads that wait for a busy machine's other work make a step many times as long.
+        "OMP_NUM_THREADS": "1",
+    }

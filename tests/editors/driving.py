@@ -1,9 +1,17 @@
 """What the tests of all editors share: the project they open, and what they expect an editor to hold at the end."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import select
 import shutil
+import signal
+import struct
 import sys
+import termios
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,3 +95,31 @@ def check_retuned(project: Project, found: dict[str, Any], before: str) -> None:
     """A retune changed the digits of the batch size and nothing else, and one undo brought the text back."""
     assert found["after"] == before.replace("batch_size: int = 8", "batch_size: int = 4")
     assert found["undone"] == before
+
+
+def run_in_terminal(command: list[str], *, folder: Path, environment: dict[str, str], timeout_s: float) -> str:
+    """Run a program in a terminal of its own until it ends; returns what it drew. Ends it after the time limit."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execve(command[0], command, environment)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 80, 200, 0, 0))
+    drawn = bytearray()
+    deadline = time.monotonic() + timeout_s
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([terminal], [], [], left)[0]:
+                break
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # Linux's way to say that the other end is closed
+                break
+            if not data:
+                break
+            drawn += data
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    return drawn.decode(errors="replace")

@@ -159,7 +159,7 @@ local function main()
 
   -- On a busy machine the measured times may be too noisy to predict from; the server then says so.
   vim.cmd('Skyline predict 4')
-  local refused = message('Batch size 4')
+  local refused = message('predict')
   result.prediction = wait_for('the prediction', function()
     return float() or refused()
   end)
