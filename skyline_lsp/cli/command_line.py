@@ -165,6 +165,7 @@ def _add_report(commands: Any) -> None:
         "--json", nargs="?", const="-", metavar="OUT", help="write the report as JSON; to standard output without OUT"
     )
     report.add_argument("--trace", metavar="OUT", help="write a trace of one iteration, for Perfetto")
+    report.add_argument("--html", metavar="OUT", help="write a page to read or to send: one file that needs no other")
     report.add_argument("--force", action="store_true", help="replace files that are not reports, too")
 
 

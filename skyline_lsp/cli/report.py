@@ -17,9 +17,11 @@ from skyline_lsp.protocol import Goal, Profile, RunResult
 from skyline_lsp.reports import (
     Recognise,
     Report,
+    recognise_html,
     recognise_json,
     recognise_tables,
     recognise_trace,
+    to_html,
     to_json_text,
     to_trace,
     write_tables,
@@ -65,6 +67,7 @@ def _outputs(arguments: argparse.Namespace) -> list[Output]:
         ("--sqlite", arguments.sqlite, recognise_tables, _write_tables),
         ("--json", arguments.json, recognise_json, _text_writer(to_json_text)),
         ("--trace", arguments.trace, recognise_trace, _text_writer(to_trace)),
+        ("--html", arguments.html, recognise_html, _text_writer(to_html)),
     )
     outputs: list[Output] = []
     for option, path, recognise, write in wanted:

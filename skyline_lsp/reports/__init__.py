@@ -3,6 +3,7 @@
 Functions from values to text and rows. No I/O but through the database connection that the caller hands over.
 """
 
+from skyline_lsp.reports.page import recognise_html, to_html
 from skyline_lsp.reports.report import NotAReport, Recognise, Report, read_json, recognise_json, to_json_text
 from skyline_lsp.reports.tables import recognise_tables, write_tables
 from skyline_lsp.reports.trace import recognise_trace, to_trace
@@ -12,9 +13,11 @@ __all__ = [
     "Recognise",
     "Report",
     "read_json",
+    "recognise_html",
     "recognise_json",
     "recognise_tables",
     "recognise_trace",
+    "to_html",
     "to_json_text",
     "to_trace",
     "write_tables",
