@@ -31,6 +31,7 @@ from skyline_lsp.source.dataflow.values import (
     names_batch_size,
     names_evaluation,
     names_training,
+    qualifiers,
     sources_of,
 )
 from skyline_lsp.source.entry_points import EntryPointKind, find_entry_point
@@ -175,6 +176,9 @@ def _runs(files: Files, entry_path: str, arguments: tuple[str, ...], environment
     lenient = Run(files, entry_path, arguments, environment, lenient=True, max_steps=MAX_STEPS // 2)
     module = _follow(lenient)
     yield lenient
+    if any(feed.strength <= 1 and not _is_evaluation(feed, True) for feed in (*first.feeds, *lenient.feeds)):
+        # What feeds the model is known, though not by which number: what is not called would only distract.
+        return
     if module is not None:
         _follow_rest(lenient, module)
     yield lenient
@@ -241,6 +245,8 @@ def _sites_of(run: Run, feeds: list[Feed]) -> list[Site]:
             order = (
                 category,
                 bool(overridden),
+                min(feed.strength, 2),
+                qualifiers(source.via[0]) if feed.strength >= 2 and source.via else 0,
                 feed.strength,
                 not source.linear,
                 feed.order,
@@ -354,6 +360,9 @@ def _make_site(run: Run, found: _Found, place: Place, path: str) -> Site:
         described = f"{described}, which {reader} reads"
     if found.several and place.kind is not SiteKind.EXPRESSION:
         notes.append("one of several places that it may come from")
+    seen = found.feed.trained or found.feed.strength <= 1
+    if not seen:
+        notes.append("no training on it was seen")
     reason = "; ".join(
         [described, *notes, *(["for evaluation only"] if found.evaluation else []), *([problem] if problem else [])]
     )
@@ -374,6 +383,7 @@ def _make_site(run: Run, found: _Found, place: Place, path: str) -> Site:
         multiplier=source.multiplier if source.linear else 1,
         divisor=source.divisor if source.linear else 1,
         maximum=source.maximum,
+        resolved=seen,
     )
 
 

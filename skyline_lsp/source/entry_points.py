@@ -19,6 +19,7 @@ _FRAMEWORK = re.compile(
     rb"\b(?:torch|lightning|pytorch_lightning|transformers|accelerate|fastai|ignite|deepspeed|timm|ultralytics|trl)\b"
 )
 _TRAINS = re.compile(rb"backward|\bfit|train|learn|optim|main\(", re.IGNORECASE)
+_TRAINS_OWN = re.compile(rb"\btrain\w*\(|\.backward\(")
 _RUNS = re.compile(
     rb"__main__|^(?:for|while|with|if|try)\b|^[A-Za-z_][\w.]*\(|^[^\s#@].*(?:fit|train|run|learn)\w*\(", re.MULTILINE
 )
@@ -77,7 +78,7 @@ class EntryPoint:
 def find_entry_point(path: str, data: bytes) -> EntryPoint | None:
     """What the file at `path` is to be profiled as; None where it neither has providers nor trains, or is broken."""
     provides = _PROVIDER.search(data) is not None
-    trains = _script_name(path) or (_TRAINS.search(data) and _FRAMEWORK.search(data))
+    trains = _script_name(path) or _TRAINS_OWN.search(data) or (_TRAINS.search(data) and _FRAMEWORK.search(data))
     if not provides and not (trains and _RUNS.search(data)):
         return None
     try:
@@ -196,7 +197,11 @@ def _training_script(path: str, syntax: Syntax) -> EntryPoint | None:
         return _script(path, step.lineno, f"it trains ({_called(syntax, step)}) and has {how}")
     if call is not None:
         return _script(path, call.lineno, f"it calls {_called(syntax, call)} and has {how}")
-    if guard is not None and _script_name(path) and _imports_framework(syntax.tree):
+    if "train" in posixpath.basename(path):
+        named = any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in syntax.tree.body)
+    else:
+        named = _script_name(path) and _imports_framework(syntax.tree)
+    if guard is not None and named:
         return _script(path, guard.lineno, f"its name says that it trains, and it has {how}")
     return None
 

@@ -171,6 +171,13 @@ class Library:
 
     def call(self, run: Run, function: Value, call: Call) -> Value:
         """A call of something that is not the project's."""
+        try:
+            return self._call(run, function, call)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # A call that the library itself would refuse, or that its model does not expect: nothing is known of it.
+            return Unknown(f"{label_of(function)}(...)", feeds_of(function))
+
+    def _call(self, run: Run, function: Value, call: Call) -> Value:
         if isinstance(function, External):
             return self._call_external(run, function, call)
         if isinstance(function, Method):

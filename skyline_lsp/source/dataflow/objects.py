@@ -36,7 +36,7 @@ from skyline_lsp.source.dataflow.values import (
 if TYPE_CHECKING:
     from skyline_lsp.source.dataflow.interpreter import Run
 
-MAX_UNROLLED = 32
+MAX_UNROLLED = 64
 """Elements up to which a loop over a known sequence is followed one by one."""
 
 

@@ -181,7 +181,7 @@ def contains(container: Value, item: Value) -> bool | None:
 def limit(name: str, values: list[Value], texts: list[str]) -> Value:
     """`min(...)` or `max(...)` of several values: the number that counts first, and remarks on the limit."""
     known = [value for value in values if isinstance(value, Known) and isinstance(value.value, (int, float))]
-    if len(known) == len(values):
+    if known and len(known) == len(values):
         pick = min if name == "min" else max
         best = pick(value.value for value in known)
         active = next(value for value in known if value.value == best)

@@ -254,6 +254,9 @@ def _range(run: Run, call: Call) -> Value:
         speaks = any(operators.speaks_of_batch(source) for source in sources_of(call.args[2]))
         feed = run.library.new_feed(run, "range", call.args[2], 2 if speaks else 4, 0, call.scope, node=call.node)
         feeds = frozenset({feed})
+    elif len(call.args) == 1 and any(operators.speaks_of_batch(source) for source in sources_of(call.args[0])):
+        # `for _ in range(batch_size): rows.append(...)` gathers a batch.
+        feeds = frozenset({run.library.new_feed(run, "range", call.args[0], 4, 0, call.scope, node=call.node)})
     return Unknown("range(...)", feeds, item=Unknown("an index", feeds))
 
 

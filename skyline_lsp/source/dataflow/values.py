@@ -407,6 +407,10 @@ _EVALUATION_WORDS = {
     "inference", "predict", "prediction", "tst", "holdout", "sample", "sampling", "generate", "visualize", "validate",
     "metrics", "calib", "calibration", "query", "gallery",
 }  # fmt: skip
+_PLAIN_WORDS = {
+    "size", "train", "training", "per", "device", "gpu", "gpus", "micro", "mini", "global", "local", "total", "cfg",
+    "config", "args", "data", "loader", "samples", "ims", "imgs", "images", "c", "hp", "default", "trainer", "input",
+}  # fmt: skip
 _TRAINING_WORDS = {"train", "training", "trn", "tr", "finetune", "pretrain", "fit", "trainer"}
 
 
@@ -426,6 +430,11 @@ def names_batch_size(name: str) -> bool:
     if "per_batch" in joined:
         return False
     return any(part in _BATCH_WORDS for part in parts) and not any(part in _COUNT_WORDS for part in parts)
+
+
+def qualifiers(name: str) -> int:
+    """How many words of a batch size's name say that it is the size of something else than a training batch."""
+    return sum(part not in _PLAIN_WORDS and part not in _BATCH_WORDS for part in words(name))
 
 
 def names_evaluation(name: str) -> bool:
