@@ -591,6 +591,7 @@ def _phase_codes() -> dict[CodeType, PhaseKind]:
         (torch.nn.Module.__call__, PhaseKind.FORWARD),
         (optimizer.profile_hook_step(step), PhaseKind.OPTIMIZER),
         (inspect.unwrap(optimizer.zero_grad), PhaseKind.OPTIMIZER),
+        (dataloader.DataLoader.__iter__, PhaseKind.DATA_LOADING),
         (dataloader._BaseDataLoaderIter.__next__, PhaseKind.DATA_LOADING),
     ]
     codes = {}
