@@ -18,14 +18,17 @@ help:
 setup: $(STAMP)
 
 # The stamp is written last, so an interrupted installation is taken up again.
-$(STAMP): pyproject.toml constraints-dev.txt
+$(STAMP): pyproject.toml constraints-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e '.[dev]'
+	@touch $@
+
+# Made once: another Python over an existing environment would mix the two.
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 		|| { echo "Python 3.10 or later is needed; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' \
 		|| { echo "This Python cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e '.[dev]'
-	@touch $@
 
 demo: setup
 	$(BIN)/python scripts/demo.py
