@@ -1,6 +1,7 @@
 """What `skyline-lsp` understands, and how it ends.
 
-Exit codes: 0 done, 1 the user's program failed or what was asked can't be had, 2 usage, 130 interrupted.
+Exit codes: 0 done, 1 the user's program failed or what was asked can't be had, 2 usage, 3 a comparison came out worse
+than `--fail-above` allows, 130 interrupted.
 """
 
 import argparse
@@ -166,6 +167,16 @@ def _add_report(commands: Any) -> None:
     )
     report.add_argument("--trace", metavar="OUT", help="write a trace of one iteration, for Perfetto")
     report.add_argument("--html", metavar="OUT", help="write a page to read or to send: one file that needs no other")
+    report.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="compare two reports in JSON, git revisions of FILE's project, or '.', its working tree",
+    )
+    report.add_argument(
+        "--fail-above", type=_percent, metavar="PERCENT", help="exit with 3 where B is worse by more, such as 5%%"
+    )
+    report.add_argument("--runs", type=_runs, metavar="N", help="runs of each version to compare; 3 by default")
     report.add_argument("--force", action="store_true", help="replace files that are not reports, too")
 
 
@@ -196,6 +207,22 @@ def _add_batch_size(parser: argparse.ArgumentParser, *, required: bool = False) 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"a percentage such as 5% is expected, not {text!r}")
+    return value
+
+
+def _runs(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number of runs is a whole number from 1 up, not {text!r}")
+    return int(text)
 
 
 def _batch_size(text: str) -> int:

@@ -5,6 +5,8 @@ import sys
 DONE = 0
 FAILED = 1
 USAGE = 2
+EXCEEDED = 3
+"""A comparison came out worse than was allowed."""
 INTERRUPTED = 130
 """128 and the number of SIGINT, as shells report it."""
 

@@ -10,13 +10,17 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from skyline_lsp import __version__
+from skyline_lsp.cli.comparison import compare_versions
 from skyline_lsp.cli.failures import DONE, CommandError, UsageError
 from skyline_lsp.cli.project import Program, open_program
 from skyline_lsp.cli.worker import Runner, spec_for, with_worker
 from skyline_lsp.protocol import Goal, Profile, RunResult
 from skyline_lsp.reports import (
+    NotAReport,
     Recognise,
     Report,
+    read_json,
+    recognise_comparison,
     recognise_html,
     recognise_json,
     recognise_tables,
@@ -47,7 +51,11 @@ class Output:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each of the files asked for, from one run or from a report saved before."""
+    """Write each of the files asked for, from one run or from a report saved before; or compare."""
+    if arguments.compare is not None:
+        return _compare(arguments)
+    if arguments.fail_above is not None or arguments.runs is not None:
+        raise UsageError("report: --fail-above and --runs belong to --compare")
     outputs = _outputs(arguments)
     if arguments.file is None:
         raise UsageError("report: FILE is missing: the program to measure, or a report in JSON")
@@ -59,6 +67,35 @@ def run(arguments: argparse.Namespace) -> int:
     for output in outputs:
         _write(output, report)
     return DONE
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    for option, path in (("--sqlite", arguments.sqlite), ("--trace", arguments.trace), ("--html", arguments.html)):
+        if path is not None:
+            raise UsageError(f"{option} is not for --compare; --json is")
+    target = None
+    if arguments.json not in (None, STANDARD_OUTPUT):
+        target = os.path.realpath(arguments.json)
+        _check_target("--json", arguments.json, target, recognise_comparison, force=arguments.force)
+
+    def write(text: str) -> None:
+        if target is None:
+            sys.stdout.write(text)
+            return
+        with _replaced(target) as path, open(path, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+    try:
+        return compare_versions(
+            arguments,
+            measure=lambda program, label: measure(
+                program, arguments.batch_size, verbose=arguments.verbose, segments=False, label=label
+            ),
+            saved=lambda path: saved_report(path, arguments.root),
+            write=write if arguments.json is not None else None,
+        )
+    except OSError as error:
+        raise CommandError(f"--compare: {error}") from error
 
 
 def _outputs(arguments: argparse.Namespace) -> list[Output]:
@@ -117,8 +154,6 @@ def _is_saved(path: str) -> bool:
 
 def saved_report(path: str, root: str | None) -> Report:
     """A report in JSON; sources that it lacks are taken from the project where they are unchanged."""
-    from skyline_lsp.reports import NotAReport, read_json
-
     try:
         with open(path, "rb") as file:
             report = read_json(file.read())

@@ -7,7 +7,7 @@ are alike, so it is widened by the factor sqrt((1 + r) / (1 - r)) of their corre
 
 Between runs: processes differ by more than their iterations do (A. Georges, D. Buytaert, L. Eeckhout, "Statistically
 Rigorous Java Performance Evaluation", OOPSLA 2007). With two runs or more of both, the interval also covers Student's
-interval of the difference between the means of the runs' medians.
+interval of the difference between the means of the runs' medians; the ratio itself is that of the medians' median.
 """
 
 import math
@@ -70,8 +70,10 @@ def ratio_of(before: Sequence[Series], after: Sequence[Series]) -> Ratio | None:
     shift, half_width = _shift_within(before, after)
     if len(before) > 1 and len(after) > 1:
         medians = [np.log([series.median_ms for series in side]) for side in (before, after)]
-        shift = float(medians[1].mean() - medians[0].mean())
-        half_width = max(half_width, _half_width_between(*medians))
+        shift = float(np.median(medians[1]) - np.median(medians[0]))
+        # A run that went astray moves the mean, and the interval, but not what is told as the change.
+        astray = abs(float(medians[1].mean() - medians[0].mean()) - shift)
+        half_width = max(half_width, _half_width_between(*medians) + astray)
     return Ratio(value=math.exp(shift), low=math.exp(-half_width + shift), high=_exp(shift + half_width))
 
 
