@@ -97,6 +97,16 @@ def _predictions(snapshot: Snapshot, site: Site | None) -> list[Action]:
     if snapshot.preview is not None:
         clear = command("Clear the preview", commands.CLEAR_PREVIEW, path=snapshot.path)
         actions.append(Action(title=clear.title, kind=ActionKind.SOURCE, command=clear))
+    elif site is not None and site == snapshot.site:
+        best = min(
+            (choice for choice in choices(snapshot, site) if choice.prediction is not None),
+            key=lambda choice: choice.usefulness,
+            default=None,
+        )
+        if best is not None:
+            title = f"Preview batch size {best.batch_size}"
+            preview = command(title, commands.PREVIEW, path=snapshot.path, batchSize=best.batch_size)
+            actions.append(Action(title=title, kind=ActionKind.SOURCE, command=preview))
     size = size_to_measure(snapshot, site) if site is not None else None
     if size is not None and snapshot.state is not State.RUNNING:
         predict = command("Predict other batch sizes", commands.PREDICT, path=snapshot.path, batchSize=size)
@@ -120,6 +130,7 @@ def _runs(snapshot: Snapshot, fixing: bool) -> list[Action]:
         title = "Profile this training step again" if again else "Profile this training step"
         found.append(command(title, commands.PROFILE, path=snapshot.path))
     if snapshot.profile is not None:
+        found.append(command("Open the interactive page", commands.OPEN_PANEL, path=snapshot.path))
         found.append(command("Clear the profile", commands.CLEAR, path=snapshot.path))
     return [Action(title=item.title, kind=ActionKind.SOURCE, command=item) for item in found]
 

@@ -23,6 +23,7 @@ from skyline_lsp.server.commands import COMMANDS, run_command
 from skyline_lsp.server.conversion import ClientAbilities
 from skyline_lsp.server.documents import Change, Document, Documents, path_key
 from skyline_lsp.server.output_log import ClientLogHandler, OutputLog
+from skyline_lsp.server.panel_host import PanelOwner
 from skyline_lsp.server.positions import code_points_of
 from skyline_lsp.server.progress_bar import ProgressBar
 from skyline_lsp.server.project_files import find_root
@@ -79,6 +80,7 @@ class Server(LanguageServer):
         self._publishing: asyncio.TimerHandle | None = None
         self._refreshers: tuple[_Refresher, ...] = ()
         self._progress: dict[str, ProgressBar] = {}
+        self._panels: dict[str, PanelOwner] = {}
         self._text_changed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._output = OutputLog(lambda text: self._log_message(types.MessageType.Info, text))
@@ -123,6 +125,8 @@ class Server(LanguageServer):
         for task in tuple(self._tasks):
             task.cancel()
         sessions, self._sessions = tuple(self._sessions.values()), {}
+        panels, self._panels = tuple(self._panels.values()), {}
+        await asyncio.gather(*(panel.close() for panel in panels), return_exceptions=True)
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
         logging.getLogger("skyline_lsp").removeHandler(self._log_handler)
 
@@ -187,6 +191,8 @@ class Server(LanguageServer):
             path = path_of(folder.uri)
             root = os.path.realpath(path) if path is not None else ""
             self._folders.pop(root, None)
+            if (panel := self._panels.pop(root, None)) is not None:
+                await panel.close()
             if (session := self._sessions.pop(root, None)) is not None:
                 self._last_session = None if self._last_session is session else self._last_session
                 await session.close()
@@ -388,6 +394,8 @@ class Server(LanguageServer):
 
     def _publish(self) -> None:
         self._publishing = None
+        for panel in self._panels.values():
+            panel.notify()
         found: dict[str, list[types.Diagnostic]] = {}
         for session in self._sessions.values():
             for path, rows in session.diagnostics().items():
@@ -444,6 +452,8 @@ class Server(LanguageServer):
         line = params.position.line + 1
         if line > len(shot.source.lines):
             return None
+        for panel in self._panels.values():
+            panel.highlight(path, line)
         column = code_points_of(shot.source.lines[line - 1], params.position.character, self.abilities.encoding)
         hover = features.hover(shot, line, column)
         if hover is None:
@@ -462,6 +472,9 @@ class Server(LanguageServer):
         if path is None:
             return []
         shot = await self._snapshot(path)
+        # Editors ask where the cursor is put.
+        for panel in self._panels.values():
+            panel.highlight(path, params.range.start.line + 1)
         found: list[types.CodeAction | types.Command] = []
         for action in features.code_actions(shot, params.range.start.line + 1, params.range.end.line + 1):
             if not conversion.wanted(action.kind.value, params.context.only):
@@ -477,6 +490,26 @@ class Server(LanguageServer):
             if converted is not None:
                 found.append(converted)
         return found
+
+    # The interactive page.
+
+    async def panel(self, session: Session, path: str | None) -> str:
+        """Serve the page of a session; its address."""
+        owner = self._panels.get(session.root)
+        if owner is None:
+            owner = self._panels[session.root] = PanelOwner(self, session, path)
+        owner.path = path or owner.path
+        embedders = self._initialization.get("panelEmbedders") if isinstance(self._initialization, dict) else None
+        more = embedders if isinstance(embedders, list) else []
+        own = ("'self'", "vscode-webview:", "vscode-file:")
+        return await owner.open((*own, *(one for one in more if isinstance(one, str))))
+
+    async def reveal(self, path: str, line: int, *, take_focus: bool) -> None:
+        """Show a line (1-based) of a file."""
+        position = types.Position(line=line - 1, character=0)
+        selection = types.Range(start=position, end=position)
+        params = types.ShowDocumentParams(uri=self.uri(path), take_focus=take_focus, selection=selection)
+        await self.window_show_document_async(params)
 
     # Edits.
 

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 import platformdirs
 
+from skyline_lsp.prediction import Prediction
 from skyline_lsp.protocol import SCHEMA, Profile, Sample, from_json, to_json
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ class HistoryRow:
     spread_ms: float
     samples_per_second: float
     peak_bytes: int
+    predicted: Prediction | None = None
+    """What had been predicted for it; None where nothing had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,15 @@ class ResultCache:
         self._all = (folder if folder is not None else default_folder()) / "projects"
         self._folder = self._all / _short(os.path.normcase(os.path.realpath(root)))
 
-    def save_profile(self, workload: str, profile: Profile, files: Mapping[str, str], *, saved_at: str) -> None:
+    def save_profile(
+        self,
+        workload: str,
+        profile: Profile,
+        files: Mapping[str, str],
+        *,
+        saved_at: str,
+        predicted: Prediction | None = None,
+    ) -> None:
         """Keep a profile and add its figures to the history; the oldest go where there are too many."""
         record = Record(workload=workload, saved_at=saved_at, files=dict(files), profile=profile)
         folder = self._folder / "profiles" / _short(workload)
@@ -121,6 +132,7 @@ class ResultCache:
             spread_ms=iteration.spread_ms,
             samples_per_second=iteration.samples_per_second,
             peak_bytes=iteration.peak_bytes,
+            predicted=predicted,
         )
         rows = (*self.history(workload), row)[-_MAX_HISTORY:]
         self._write(self._history_path(workload), _History(workload=workload, rows=rows))

@@ -13,7 +13,8 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from skyline_lsp.features import command as names
 from skyline_lsp.features.units import format_bytes, format_ms, format_throughput
-from skyline_lsp.prediction import Estimate, Prediction
+from skyline_lsp.prediction import Estimate, Prediction, Refusal
+from skyline_lsp.prediction.wish import Wish, parse_wish
 from skyline_lsp.protocol import to_json
 from skyline_lsp.server.session import Refused, Session
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from skyline_lsp.server.app import Server
 
 SITES: Final = "skyline.sites"
+COSTS: Final = "skyline.costs"
+HISTORY: Final = "skyline.history"
 _NEAREST: Final = "Whatever belongs to the open file"
 
 
@@ -56,10 +59,17 @@ async def _clear(server: "Server", arguments: "_Arguments") -> None:
 
 
 async def _predict(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
-    """{uri?|path?, batchSize, show?} -> the prediction; with `show` null at once, and the prediction is shown."""
+    """{uri?|path?, batchSize, show?, measure?} -> the prediction.
+
+    With `show` the answer is null at once, and the prediction is shown. With `measure` false it comes from what is
+    known already, and is {known: false} where that does not tell.
+    """
     batch_size = arguments.batch_size(needed=True)
     assert batch_size is not None
     session, path = await _session(server, arguments)
+    if arguments.flag("measure", default=True) is False:
+        known = session.known(path, batch_size)
+        return {"known": False} if known is None else {"known": True, **_as_json(session, path, known)}
 
     async def show() -> None:
         try:
@@ -73,7 +83,10 @@ async def _predict(server: "Server", arguments: "_Arguments") -> dict[str, Any] 
     if arguments.flag("show"):
         server.spawn(show())
         return None
-    prediction = await session.predict(path, batch_size)
+    return _as_json(session, path, await session.predict(path, batch_size))
+
+
+def _as_json(session: Session, path: str | None, prediction: Prediction) -> dict[str, Any]:
     return {
         "batchSize": prediction.batch_size,
         "runTimeMs": to_json(prediction.run_time_ms),
@@ -130,6 +143,103 @@ async def _edit(
         "new": edit.new,
         "reason": problem,
     }
+
+
+async def _retune(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?, goal, value?, apply?, show?} -> the prediction, `reason`, and the edit as `skyline.setBatchSize`.
+
+    With `apply` false nothing is edited. With `show` the answer is null at once, and the outcome is shown.
+    """
+    wish = arguments.wish()
+    applies = arguments.flag("apply", default=True)
+    session, path = await _session(server, arguments)
+
+    async def carry_out() -> dict[str, Any]:
+        found = await session.retune(path, wish)
+        answer = {**_as_json(session, path, found.prediction), "reason": found.reason}
+        if applies:
+            answer["edit"] = await _edit(server, session, path, found.batch_size, None)
+        return answer
+
+    async def show() -> None:
+        try:
+            answer = await carry_out()
+        except Refused as refusal:
+            server.show(str(refusal), types.MessageType.Warning)
+        else:
+            server.show(answer["reason"])
+
+    if arguments.flag("show"):
+        server.spawn(show())
+        return None
+    return await carry_out()
+
+
+async def _preview(server: "Server", arguments: "_Arguments") -> dict[str, Any]:
+    """{uri?|path?, batchSize} -> the prediction that is shown from now on, marked as predicted."""
+    batch_size = arguments.batch_size(needed=True)
+    session, path = await _session(server, arguments)
+    prediction = await session.preview(path, batch_size)
+    assert prediction is not None
+    return _as_json(session, path, prediction)
+
+
+async def _clear_preview(server: "Server", arguments: "_Arguments") -> None:
+    """{uri?|path?}: show measured numbers again."""
+    session, path = await _session(server, arguments)
+    await session.preview(path, None)
+
+
+async def _costs(server: "Server", arguments: "_Arguments") -> list[dict[str, Any]]:
+    """{uri|path} -> each line's inclusive cost where it is now: for clients that draw their own marks."""
+    session, path = await _session(server, arguments)
+    if path is None:
+        arguments.fail("`uri` is missing")
+    await session.prepared(path)
+    shot = session.snapshot(path)
+    whole = shot.profile.iteration.run_time_ms if shot.profile is not None else 0.0
+    return [
+        {
+            "line": line,
+            "share": (cost.forward_ms + cost.backward_ms) / whole if whole else 0.0,
+            "forwardMs": cost.forward_ms,
+            "backwardMs": cost.backward_ms,
+            "activationBytes": cost.activation_bytes,
+        }
+        for line, cost in shot.costs.items()
+    ]
+
+
+async def _history(server: "Server", arguments: "_Arguments") -> list[dict[str, Any]]:
+    """{uri?|path?} -> figures of past profiles, oldest first."""
+    session, path = await _session(server, arguments)
+    results = session.results(path)
+    rows = results.history if results is not None else ()
+    return [
+        {
+            "savedAt": row.saved_at,
+            "device": row.device_name,
+            "batchSize": row.batch_size,
+            "runTimeMs": row.run_time_ms,
+            "spreadMs": row.spread_ms,
+            "samplesPerSecond": row.samples_per_second,
+            "peakBytes": row.peak_bytes,
+            "predicted": to_json(row.predicted),
+        }
+        for row in rows
+    ]
+
+
+async def _open_panel(server: "Server", arguments: "_Arguments") -> dict[str, Any]:
+    """{uri?|path?, show?} -> {url}; the page is opened in a browser unless `show` is false."""
+    session, path = await _session(server, arguments)
+    url = await server.panel(session, path)
+    if arguments.flag("show", default=True):
+        if server.abilities.show_document:
+            server.spawn(server.window_show_document_async(types.ShowDocumentParams(uri=url, external=True)))
+        else:
+            server.show(f"The page is at {url}")
+    return {"url": url}
 
 
 async def _choose_workload(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
@@ -197,12 +307,8 @@ async def _show(server: "Server", arguments: "_Arguments") -> None:
         arguments.fail("`uri` is missing")
     if not server.abilities.show_document:
         raise Refused(f"Your editor can't be asked to show a file; it is {path}, line {line}.")
-    position = types.Position(line=line - 1, character=0)
-    params = types.ShowDocumentParams(
-        uri=server.uri(path), take_focus=True, selection=types.Range(start=position, end=position)
-    )
     # Not waited for: the editor may be waiting for this command's answer.
-    server.spawn(server.window_show_document_async(params))
+    server.spawn(server.reveal(path, line, take_focus=True))
 
 
 async def _session(server: "Server", arguments: "_Arguments") -> tuple[Session, str | None]:
@@ -299,9 +405,23 @@ class _Arguments:
                 found[title if isinstance(title, str) else str(int(size))] = int(size)
         return found
 
-    def flag(self, name: str) -> bool:
-        """A switch that is off unless it is set."""
-        return self._given.get(name) is True
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A switch."""
+        value = self._given.get(name, default)
+        # Emacs Lisp has one value for false, null and the empty list.
+        return default if value is None else value is True
+
+    def wish(self) -> Wish:
+        """A goal and its value."""
+        goal, value = self._given.get("goal"), self._given.get("value")
+        if not isinstance(goal, str):
+            self.fail("`goal` is missing; give throughput, memory, maxThroughput or fit")
+        if isinstance(value, bool) or not isinstance(value, (int, float, str, type(None))):
+            self.fail(f"`value` is {value!r}; a number or a text is expected")
+        wish = parse_wish(goal, value)
+        if isinstance(wish, Refusal):
+            self.fail(wish.reason.removesuffix("."))
+        return wish
 
     def _path(self, server: "Server", given: Mapping[str, Any]) -> str | None:
         uri, path = given.get("uri"), given.get("path")
@@ -335,6 +455,12 @@ COMMANDS: Final[Mapping[str, Handler]] = {
     names.SET_BATCH_SIZE: _set_batch_size,
     names.CHOOSE_WORKLOAD: _choose_workload,
     names.STATUS: _status,
+    names.RETUNE: _retune,
+    names.PREVIEW: _preview,
+    names.CLEAR_PREVIEW: _clear_preview,
+    names.OPEN_PANEL: _open_panel,
+    COSTS: _costs,
+    HISTORY: _history,
     SITES: _sites,
     names.SHOW: _show,
 }

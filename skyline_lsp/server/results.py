@@ -9,11 +9,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from skyline_lsp.features import Index
+from skyline_lsp.features import Index, Preview
 from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
 from skyline_lsp.prediction.sampling import RANGE
 from skyline_lsp.protocol import Failure, FailureKind, Profile, Sample
-from skyline_lsp.server.cache import ResultCache, content_digest
+from skyline_lsp.server.cache import HistoryRow, ResultCache, content_digest
 from skyline_lsp.server.project_files import ProjectFiles
 from skyline_lsp.server.source_index import SourceIndex
 from skyline_lsp.source import Site, decode
@@ -52,6 +52,11 @@ class Results:
         self.measured_at_s = 0.0
         self.failure: Failure | None = None
         self.sampling = Sampling()
+        self.preview: Preview | None = None
+        self.history: tuple[HistoryRow, ...] = ()
+        """Figures of this and past profiles, oldest first."""
+        self.predicted: Prediction | None = None
+        """What the model said of the last profile's batch size before that was measured."""
         self.revision = 0
         """Grows whenever there is something else to show."""
         self.files: dict[str, str] = {}
@@ -81,6 +86,13 @@ class Results:
             return None
         return predict(self.sampling.model, batch_size, self.profile.device.memory_bytes)
 
+    def show_preview(self, batch_size: int | None) -> bool:
+        """Show another batch size as if it were in force, or none; whether that can be told."""
+        prediction = self.predict(batch_size) if batch_size is not None else None
+        self.preview = Preview(batch_size=prediction.batch_size, prediction=prediction) if prediction else None
+        self.revision += 1
+        return batch_size is None or prediction is not None
+
     # Taking in.
 
     def begin(self) -> None:
@@ -97,7 +109,10 @@ class Results:
         self, profile: Profile, *, files: dict[str, str], key: str, site: Site | None, measured_at_s: float
     ) -> None:
         """A profile, measured now or kept from before. `site` is where the batch size stands on disk."""
+        expected = self.predict(profile.batch_size) if profile.batch_size is not None else None
+        self.predicted = expected if expected is not None and not expected.measured else None
         self.index, self.files, self.measured_at_s = Index(profile), files, measured_at_s
+        self.preview = None
         self.failure, self._failure_texts = None, {}
         self.revision += 1
         self._texts = {}
@@ -108,6 +123,8 @@ class Results:
                 self._texts[relative] = decode(data).text
         samples_key = self._samples_key(key, site)
         if samples_key is None or samples_key != self.sampling.key:
+            # Another program than the one that the prediction was made for.
+            self.predicted = None
             self.sampling = Sampling(key=samples_key)
             if samples_key is not None:
                 await self.add_samples(self._cache.samples(samples_key))
@@ -175,7 +192,11 @@ class Results:
         """Write profile and samples to the cache."""
         assert self.profile is not None
         # Compressing a large profile takes longer than a hover may wait.
-        await asyncio.to_thread(self._cache.save_profile, key, self.profile, self.files, saved_at=saved_at)
+        await asyncio.to_thread(
+            self._cache.save_profile, key, self.profile, self.files, saved_at=saved_at, predicted=self.predicted
+        )
+        self.history = await asyncio.to_thread(self._cache.history, key)
+        self.revision += 1
         await self.keep_samples()
 
     async def keep_samples(self) -> None:
@@ -193,6 +214,7 @@ class Results:
         if record is None:
             return False
         await self.take(record.profile, files=record.files, key=key, site=site, measured_at_s=measured_at_s)
+        self.history = self._cache.history(key)
         return True
 
     # Comparing with the files as they are.
@@ -219,6 +241,11 @@ class Results:
         """The same of the file when the run failed."""
         before = self._failure_texts.get(path)
         return None if before is None else self._sources.moved(path, before)
+
+    def lines_then(self, relative: str) -> tuple[str, ...] | None:
+        """A file's lines as they were measured, by its path in the profile; None where they are not known."""
+        text = self._texts.get(relative)
+        return None if text is None else decode(text.encode()).lines
 
     def _samples_key(self, key: str, site: Site | None) -> str | None:
         masked: dict[str, bytes] = {}

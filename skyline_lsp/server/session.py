@@ -10,12 +10,14 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
 from skyline_lsp.features import Diagnostic, Options, Severity, Snapshot, State, diagnostics, snapshot
-from skyline_lsp.prediction import Prediction, Spent
+from skyline_lsp.features.units import format_bytes, format_ms
+from skyline_lsp.prediction import Prediction, Refusal, Retune, Spent, hold_against
+from skyline_lsp.prediction.wish import Wish, fulfil
 from skyline_lsp.protocol import (
     Entry,
     Failure,
@@ -25,6 +27,7 @@ from skyline_lsp.protocol import (
     Progress,
     RunResult,
     RunSpec,
+    Sample,
     Stage,
     Status,
 )
@@ -263,6 +266,52 @@ class Session:
 
     async def predict(self, path: str | None, batch_size: int) -> Prediction:
         """What another batch size would do; measures what is missing for an answer. Raises `Refused`."""
+        results = (await self._sampled(path, batch_size)).results
+        prediction = results.predict(batch_size)
+        if prediction is None:
+            raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *results.problems)))
+        return prediction
+
+    def known(self, path: str | None, batch_size: int) -> Prediction | None:
+        """What another batch size would do, from what was measured already; None where that does not tell."""
+        workload = self._workload_for(path or self._last_path)
+        return workload.results.predict(batch_size) if workload is not None else None
+
+    async def retune(self, path: str | None, wish: Wish) -> Retune:
+        """The batch size that fulfils a wish; measures what is missing for an answer. Raises `Refused`."""
+        workload = await self._sampled(path, None)
+        profile, model = workload.results.profile, workload.results.sampling.model
+        if profile is None or model is None:
+            raise Refused(" ".join(("Too little is known of other batch sizes.", *workload.results.problems)))
+        site = self._sites(workload).best
+        found = fulfil(model, wish, profile.device.memory_bytes, site.maximum if site is not None else None)
+        if isinstance(found, Refusal):
+            raise Refused(found.reason)
+        return found
+
+    async def preview(self, path: str | None, batch_size: int | None) -> Prediction | None:
+        """Show everything as it would be at another batch size, or, with None, as it was measured. Raises `Refused`."""
+        if batch_size is None:
+            workload = self._workload_for(path or self._last_path)
+        else:
+            workload = await self._sampled(path, batch_size)
+            if not workload.results.show_preview(batch_size):
+                raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *workload.results.problems)))
+        if workload is None:
+            return None
+        if batch_size is None:
+            workload.results.show_preview(None)
+        self._listener.changed()
+        preview = workload.results.preview
+        return preview.prediction if preview is not None else None
+
+    def results(self, path: str | None) -> Results | None:
+        """What is known of the program that belongs to a file; for reading only."""
+        workload = self._workload_for(path or self._last_path)
+        return workload.results if workload is not None else None
+
+    async def _sampled(self, path: str | None, batch_size: int | None) -> _Workload:
+        """The program that belongs to a file, once enough was measured to predict a batch size. Raises `Refused`."""
         workload = await self._demanded(path)
         results = workload.results
         workload.armed = True
@@ -275,20 +324,21 @@ class Session:
             raise Refused(results.failure.message)
         if results.profile is not None and results.profile.batch_size is None:
             raise Refused("The batch size that the program runs with can't be told, so no other can be predicted.")
+        wanted = batch_size or (results.profile.batch_size if results.profile is not None else None) or 1
         if self._runs(workload):
             await self._outcome()
-        elif self._is_worth_measuring(workload, batch_size):
-            self._start(workload, "Measuring other batch sizes of", functools.partial(self._sample, wanted=batch_size))
+        elif self._is_worth_measuring(workload, wanted, known=batch_size is not None):
+            self._start(workload, "Measuring other batch sizes of", functools.partial(self._sample, wanted=wanted))
             await self._outcome()
-        prediction = results.predict(batch_size)
-        if prediction is None:
-            raise Refused(" ".join((f"Batch size {batch_size} can't be predicted.", *results.problems)))
-        return prediction
+        return workload
 
-    def _is_worth_measuring(self, workload: _Workload, batch_size: int) -> bool:
-        """Whether to measure before a prediction. Once that was done for this source, only where there is none."""
+    def _is_worth_measuring(self, workload: _Workload, batch_size: int, known: bool) -> bool:
+        """Whether to measure before a prediction. Once that was done for this source, only where there is none.
+
+        With `known` false any batch size may be asked for, not just this one.
+        """
         results = workload.results
-        if results.sampling.done and results.predict(batch_size) is not None:
+        if results.sampling.done and (not known or results.predict(batch_size) is not None):
             return False
         return results.next_size(batch_size, self._sites(workload).best, None) is not None
 
@@ -312,6 +362,10 @@ class Session:
     def status(self, path: str | None) -> dict[str, Any]:
         """The state of the program that belongs to a file, as JSON."""
         return self._status(self._workload_for(path or self._last_path))
+
+    def known_sites(self, path: str) -> SitesFound:
+        """Where the batch size of the program at a path is written, as last found."""
+        return self._index.sites(path, self._arguments())
 
     async def sites(self, path: str | None) -> SitesFound:
         """Where the batch size of the program that belongs to a file is written."""
@@ -354,9 +408,13 @@ class Session:
                 shown[id(workload)] = workload
         for workload in shown.values():
             # Where lines are now is known to the snapshot of their own file.
+            own = self._snapshot(workload.path, workload)
             last = workload.results.failure.frames[-1:] if workload.results.failure is not None else ()
-            for path in sorted({workload.path, *(frame.path for frame in last)}):
-                rows = diagnostics(self._snapshot(path, workload))
+            seen = {one.path for one in own.advice()}
+            seen |= {one.path for one in own.profile.remarks} if own.profile is not None else set()
+            elsewhere = {self.files.absolute(path) for path in seen} | {frame.path for frame in last}
+            for path in sorted({workload.path, *elsewhere}):
+                rows = diagnostics(own if path == workload.path else self._snapshot(path, workload))
                 found.setdefault(path, []).extend(row for row in rows if row.path == path)
         for problem in self._reading.problems if self._reading is not None else ():
             if problem.line is not None:
@@ -592,6 +650,9 @@ class Session:
         inputs = self._inputs(site)
         try:
             spec = run_spec(entry, self.settings, Goal.PROFILE, batch_size=batch_size, site=site)
+            if results.profile is not None:
+                # The device has not changed since; if it has, the worker's own interpreter has too.
+                spec = replace(spec, peaks=results.profile.peaks)
         except EditRefused as refusal:
             job.refusal = f"Batch size {batch_size} can't be run: {refusal}."
             return
@@ -607,6 +668,8 @@ class Session:
         if result.sample is not None:
             await results.add_samples((result.sample,))
         await results.keep(key, self._now().isoformat(timespec="microseconds"))
+        if results.predicted is not None and result.sample is not None:
+            self._listener.notice(_how_right(results.predicted, result.sample))
 
     async def _sample(self, job: _Job, wanted: int) -> None:
         """Measure other batch sizes until `wanted` can be predicted, or time is up."""
@@ -714,6 +777,7 @@ class Session:
             show_memory=settings.hints_memory,
             lenses_enabled=settings.lenses_enabled,
             summary_diagnostic=settings.diagnostics_summary,
+            advice_disabled=frozenset(settings.advice_disabled),
         )
         source = self._index.source(path)
         if workload is None:
@@ -739,6 +803,7 @@ class Session:
             model=workload.results.sampling.model,
             failure=workload.results.failure if state is State.FAILED else None,
             failure_line_of=workload.results.failure_line_of(path),
+            preview=workload.results.preview,
             options=options,
         )
 
@@ -766,6 +831,23 @@ class Session:
             activity=job.title if job is not None else None,
             progress=job.progress.message if job is not None and job.progress is not None else None,
         )
+
+
+def _how_right(predicted: Prediction, sample: Sample) -> str:
+    """How right a prediction was, in a sentence."""
+    outcome = hold_against(predicted, sample)
+    within = "within" if outcome.run_time_within else "outside"
+    time = predicted.run_time_ms
+    text = (
+        f"Batch size {predicted.batch_size}: predicted {format_ms(time.value)} an iteration "
+        f"({format_ms(time.low)} to {format_ms(time.high)}), measured {format_ms(sample.run_time_ms)}, "
+        f"{within} the interval"
+    )
+    if predicted.peak_bytes is None:
+        return f"{text}."
+    within = "within" if outcome.peak_within else "outside"
+    peak = f"predicted peak {format_bytes(predicted.peak_bytes.value)}, measured {format_bytes(sample.peak_bytes)}"
+    return f"{text}; {peak}, {within}."
 
 
 def _percentage(progress: Progress) -> int:
