@@ -75,8 +75,6 @@ class SourceIndex:
     def __init__(self, files: ProjectFiles) -> None:
         self._files = files
         self._entries: dict[str, _KnownEntry] = {}
-        self._programs: frozenset[str] = frozenset()
-        """Paths that are programs or were."""
         self._sites: dict[tuple[str, tuple[str, ...]], _KnownSites] = {}
         self._sources: OrderedDict[str, tuple[Stamp | None, SourceText]] = OrderedDict()
         self._moves: OrderedDict[tuple[str, str], tuple[str, Mapping[int, int] | None]] = OrderedDict()
@@ -99,7 +97,8 @@ class SourceIndex:
             if self._stopped.is_set():
                 return
             self.update_entry(path)
-        self._programs -= self._programs - set(paths)
+        for gone in set(self._entries) - set(paths):
+            self._entries.pop(gone, None)
 
     def stop(self) -> None:
         """End a scan that is under way."""
@@ -119,8 +118,6 @@ class SourceIndex:
             # A lens that goes whenever a bracket is open would make the text jump.
             point, text = known.point, known.text
         self._entries[path] = _KnownEntry(stamp, point, text)
-        if point is not None:
-            self._programs |= {path}
         if self.entry_at(path) != shown:
             self.revision += 1
 
@@ -153,7 +150,9 @@ class SourceIndex:
 
     def entry_points(self) -> tuple[EntryPoint, ...]:
         """The programs found so far, sorted by path."""
-        found = (self.entry_at(path) for path in sorted(self._programs))
+        # Copied at once: another thread may be adding to it.
+        programs = sorted(path for path, known in tuple(self._entries.items()) if known.point is not None)
+        found = (self.entry_at(path) for path in programs)
         return tuple(point for point in found if point is not None)
 
     def entry_at(self, path: str) -> EntryPoint | None:
