@@ -62,17 +62,14 @@ async def _prove(runner: Runner, program: Program, sites: Sequence[Site]) -> dic
     for site in sites:
         if not site.editable:
             continue
-        other = site.multiplier * _other(site.batch_size // site.multiplier)
+        other = another_size(site)
         try:
-            edit = set_batch_size(site, other)
-            spec = replace(
-                base, overrides=(Override(path=edit.path, start=edit.start, end=edit.end, old=edit.old, new=edit.new),)
-            )
+            spec = replace(base, overrides=(_override(set_batch_size(site, other)),))
             after = (await runner.run(spec, label=f"{site.name} = {other}")).batch
         except (EditRefused, ProgramFailed):
             # A program that runs no batch of another size says nothing of the site.
             continue
-        proven[site.rank] = follows(before, after, Fraction(other, site.batch_size))
+        proven[site.rank] = follows(before, after, other, Fraction(other, site.batch_size))
     return proven
 
 
@@ -80,17 +77,20 @@ def _override(edit: Edit) -> Override:
     return Override(path=edit.path, start=edit.start, end=edit.end, old=edit.old, new=edit.new)
 
 
-def _other(value: int) -> int:
-    """A size that is unlike the one in force, and no larger where that can be had: it must fit in memory."""
-    return value // 2 if value > 1 else 2
+def another_size(site: Site) -> int:
+    """A batch size unlike the one in force, and no larger where that can be had: it must fit in memory."""
+    steps = site.batch_size // site.multiplier
+    return site.multiplier * (steps // 2 if steps > 1 else 2)
 
 
-def follows(before: BatchReport | None, after: BatchReport | None, factor: Fraction) -> bool:
-    """Whether some dimension of what the model is fed changed as the value did."""
+def follows(before: BatchReport | None, after: BatchReport | None, size: int, factor: Fraction) -> bool:
+    """Whether some dimension of what the model is fed changed as the value did: by `factor`, or to `size` where the
+    value as it stands is none (-1, for a size that the program finds by itself).
+    """
     if before is None or after is None:
         return False
     return any(
-        new == old * factor
+        new == old * factor or new == size != old
         for shapes in zip(before.shapes, after.shapes, strict=False)
         for old, new in zip(*shapes, strict=False)
     )

@@ -276,7 +276,7 @@ class Profile:
     batch_size: int | None
     """Samples in a (micro-)batch; None where it could not be told."""
     micro_batches: int = 1
-    """Backward passes of one accumulated optimizer step."""
+    """Batches of one iteration: more than one where gradients are accumulated over several."""
     iteration: Iteration
     untracked_ms: float
     """Iteration time that no project line accounts for."""

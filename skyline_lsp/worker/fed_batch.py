@@ -1,10 +1,12 @@
-"""How many samples a script's training batch holds: as its data loader knows, else as its model is given.
+"""How many samples a script's training batch holds: as its data loader knows, else as its model is given; and how
+many batches its data loader yields in an iteration.
 
 Private parts of torch used here: `_next_data` of the data loader's iterators, and `Module._call_impl`. Where they are
 gone, less is known, and nothing fails. Hooks on modules won't do: `torch.compile` would compile another program.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -23,7 +25,19 @@ class FedBatch:
     def __init__(self, found: Callable[[int], None]) -> None:
         self._found = found
         self._size: int | None = None
-        self._undo: list[Callable[[], None]] = []
+        self._concluded = False
+        self._source: object = None
+        self._yielded: Counter[object] = Counter()
+        self._counts: Counter[int] = Counter()
+
+    @property
+    def loaded(self) -> int | None:
+        """Batches of an iteration, as most iterations were; None where they don't come from a data loader.
+
+        Some iterations differ: what an epoch leaves over when batches are accumulated, a pass over the training data
+        to see how good the model is.
+        """
+        return self._counts.most_common(1)[0][0] if self._counts else None
 
     def watch_loaders(self) -> None:
         """Note from here on what data loaders yield. The last batch before an optimizer step is one of training."""
@@ -34,31 +48,35 @@ class FedBatch:
 
     def conclude(self) -> None:
         """An iteration has ended: tell what was seen, or, where no loader is at work, look at the next one's model."""
-        while self._undo:
-            self._undo.pop()()
+        self._concluded = True
+        self._yielded.clear()
         if self._size is not None:
             self._found(self._size)
         elif _CALL_CODE is not None and sys.getprofile() is None:
             sys.setprofile(self._on_call)
 
-    def close(self) -> None:
-        """Look no further: a program may call no modules."""
+    def iteration_ended(self) -> None:
+        """Another iteration has ended: count its batches, and look at no more modules. A program may call none."""
         if sys.getprofile() == self._on_call:
             sys.setprofile(None)
+        if count := self._yielded[self._source]:
+            self._counts[count] += 1
+        self._yielded.clear()
 
     def _watch_loader(self, iterator_class: Any) -> None:
         usual: Callable[[Any], Any] = iterator_class._next_data
 
         def next_data(iterator: Any) -> Any:
             data = usual(iterator)
-            self._size = _loaded(iterator, data)
+            if not self._concluded:
+                self._size = _loaded(iterator, data)
+            # What the iterators of a loader have in common, epoch for epoch. Of several loaders the one that yielded
+            # last before the optimizer stepped is the one to count.
+            self._source = id(getattr(iterator, "_index_sampler", iterator))
+            self._yielded[self._source] += 1
             return data
 
-        def undo() -> None:
-            iterator_class._next_data = usual
-
         iterator_class._next_data = next_data
-        self._undo.append(undo)
 
     def _on_call(self, frame: FrameType, event: str, _: Any) -> None:
         if event != "call" or frame.f_code is not _CALL_CODE or not torch.is_grad_enabled():

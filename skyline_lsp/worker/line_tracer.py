@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Protocol
@@ -68,7 +68,9 @@ class IterationTrace:
     """(key, start, duration) in the order of time, where asked for."""
     backward_passes: int = 0
     input_shapes: tuple[tuple[int, ...], ...] | None = None
-    """Shapes of the tensors given to the first module called; None where none was."""
+    """Shapes of the tensors given to the first module called, in training if one was; None where none was called."""
+    micro_batches: int = 1
+    """How many batches went through a model and back before the optimizer stepped, as far as calls tell."""
     host_ns: dict[int, int] = field(default_factory=dict)
     """Node -> what the host spent there, where device times are something else."""
     loading_ns: dict[tuple[int, int, bool], int] = field(default_factory=dict)
@@ -155,7 +157,10 @@ class LineTracer:
         self._phases = _PhaseClock()
         self._module_depth = 0
         self._backward_passes = 0
+        self._batch_passes = 0
+        self._module_calls: dict[int, int] = defaultdict(int)
         self._input_shapes: tuple[tuple[int, ...], ...] | None = None
+        self._fed_in_training = False
         self._loading: dict[tuple[int, int, bool], int] = defaultdict(int)
         self._steps: dict[tuple[int, int], int] = defaultdict(int)
         self._leaf_gradients: list[LeafUse] = []
@@ -224,11 +229,21 @@ class LineTracer:
             segments_ns=self._segments,
             backward_passes=self._backward_passes,
             input_shapes=self._input_shapes,
+            micro_batches=self._micro_batches(),
             host_ns=self._host_times() if not self._device.marks_are_times else {},
             loading_ns=dict(self._loading),
             steps=dict(self._steps),
             leaf_gradients=self._leaf_gradients,
         )
+
+    def _micro_batches(self) -> int:
+        """Several losses of one forward are one batch, and so are several calls before one backward pass.
+
+        Where several optimizers step (a GAN), calls don't tell which of them were for another batch.
+        """
+        if len({optimizer for optimizer, _ in self._steps}) > 1:
+            return 1
+        return max(1, min(self._batch_passes, max(self._module_calls.values(), default=0)))
 
     def _device_times(self) -> dict[int, int]:
         self._device.synchronize()
@@ -355,6 +370,8 @@ class LineTracer:
         caller, outer = self.key, (self._engine_depth, self._engine_key, self._node_name)
         if self._engine_depth is None:
             self._backward_passes += 1
+            # Within an optimizer's step it is a closure, called again and again with one batch.
+            self._batch_passes += PhaseKind.OPTIMIZER not in self._phases
         self._switch(_NOBODY)
         self._phases.enter(PhaseKind.BACKWARD, time.perf_counter_ns())
         handles = self._hook_graph(outputs, caller >> 2)
@@ -436,12 +453,18 @@ class LineTracer:
             return None
         if self._module_depth:
             return self._enter_module(frame)
-        names = frame.f_locals
-        if self._input_shapes is None:
-            self._input_shapes = _shapes((names.get("args"), names.get("kwargs")))
-        loss = type(names.get("self")).__module__ == "torch.nn.modules.loss"
+        loss = type(frame.f_locals.get("self")).__module__ == "torch.nn.modules.loss"
+        self._note_input(frame.f_locals, in_training=torch.is_grad_enabled() and not loss)
         self._module_depth = 1
         return self._enter_phase(frame, PhaseKind.LOSS if loss else PhaseKind.FORWARD)
+
+    def _note_input(self, names: Mapping[str, Any], *, in_training: bool) -> None:
+        """An outermost module is called: between two steps a program may also validate."""
+        if in_training:
+            self._module_calls[id(names.get("self"))] += 1
+        if self._input_shapes is None or (in_training and not self._fed_in_training):
+            self._input_shapes = _shapes((names.get("args"), names.get("kwargs")))
+            self._fed_in_training = in_training
 
     def _enter_phase(self, frame: FrameType, kind: PhaseKind) -> Callable[..., Any]:
         started = time.perf_counter_ns()
@@ -542,6 +565,10 @@ class _PhaseClock:
     def current(self) -> PhaseKind | None:
         """The innermost phase."""
         return self._stack[-1] if self._stack else None
+
+    def __contains__(self, kind: PhaseKind) -> bool:
+        """Whether such a phase is under way, innermost or not."""
+        return kind in self._stack
 
     def begin(self, now: int) -> None:
         self._since = now

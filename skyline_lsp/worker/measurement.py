@@ -9,12 +9,12 @@ import hashlib
 import os
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -37,6 +37,8 @@ MEDIAN_PRECISION = 0.02
 TRACED_ITERATIONS = 3
 LONG_ITERATION_MS = 2000.0
 """An iteration this long is traced once, without one to warm the tracer up."""
+
+T = TypeVar("T", bound=Hashable)
 
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -68,8 +70,8 @@ class Measurement:
         """Make it before the user's code is loaded: it notes which line constructs which module."""
         self.batch_size: int | None = spec.batch_size
         """Samples in one batch; the workload sets it where it knows."""
-        self.micro_batches = 1
-        """Batches of one iteration; the workload sets it where it knows."""
+        self.micro_batches: int | None = 1
+        """Batches of one iteration; None: as the model's calls tell."""
         self.iterations_seen = 0
         self._spec = spec
         self._project = project
@@ -83,6 +85,8 @@ class Measurement:
         self._module_lines.install()
         self._module_names: dict[int, str] = {}
         self._traces: list[IterationTrace] = []
+        self._fed: list[tuple[tuple[tuple[int, ...], ...], int]] = []
+        """For each iteration that was watched: shapes of the model's input, micro-batches."""
         self.recording: Recording | None = None
         """What the iteration that records memory saw."""
         self._work: dict[int, Work] = {}
@@ -133,7 +137,7 @@ class Measurement:
     def enough(self) -> bool:
         """Whether there is something to report."""
         if self._spec.goal is Goal.PROVE:
-            return bool(self._traces)
+            return bool(self._fed)
         if self._spec.goal is Goal.ESTIMATE:
             return self.recording is not None
         if self._spec.goal is Goal.SAMPLE:
@@ -188,22 +192,24 @@ class Measurement:
 
     def _warm_up(self) -> Iterator[None]:
         """Run until iterations stop getting quicker: caches, allocators and compilers settle in the first few."""
-        wanted = 1 if self._spec.goal is Goal.PROVE else max(1, self._spec.measure.warm_up)
+        if self._spec.goal is Goal.PROVE:
+            # Nothing is timed, and a program may run for two iterations only.
+            self._find_device()
+            return
+        wanted = max(1, self._spec.measure.warm_up)
         last: float | None = None
         done = 0
         while True:
             self._reporter.progress(Stage.WARMING_UP, f"warming up, iteration {done + 1}")
             started = time.perf_counter()
             yield
-            if self._device is None:
-                self._find_models()
-                self._device = device_of(self._device_kind())
-            self._device.synchronize()
+            device = self._device or self._find_device()
+            device.synchronize()
             took = time.perf_counter() - started
             done += 1
             settled = last is None or took > 0.7 * last
             last = took
-            if done >= wanted and (settled or done >= wanted + 5 or self._spec.goal is Goal.PROVE):
+            if done >= wanted and (settled or done >= wanted + 5):
                 return
 
     def _time(self) -> Iterator[None]:
@@ -248,6 +254,7 @@ class Measurement:
             finally:
                 trace = tracer.stop()
             device.synchronize()
+            self._note_fed(trace)
             if index >= warm_ups:
                 self._traces.append(trace)
 
@@ -275,6 +282,7 @@ class Measurement:
             trace = tracer.stop()
             modes.close()
             recording = storages.stop()
+        self._note_fed(trace)
         self._work = dict(counter.by_node)
         self._optimizers = {id(optimizer): describe(optimizer) for optimizer in optimizers}
         # An optimizer may own tensors that are no parameters of a module, such as images under optimization.
@@ -293,6 +301,9 @@ class Measurement:
         for name, parameter in self._parameters().items():
             if parameter.grad is not None:
                 self._gradient_bytes[name] = parameter.grad.numel() * parameter.grad.element_size()
+
+    def _note_fed(self, trace: IterationTrace) -> None:
+        self._fed.append((trace.input_shapes or (), trace.micro_batches))
 
     # -- what the tracer asks -----------------------------------------------------------------------------------
 
@@ -334,6 +345,11 @@ class Measurement:
                     parameters[prefix + name] = parameter
         return parameters
 
+    def _find_device(self) -> Device:
+        self._find_models()
+        self._device = device_of(self._device_kind())
+        return self._device
+
     def _device_kind(self) -> str:
         """Where most parameters live; the current accelerator where there are none."""
         sizes: dict[str, int] = defaultdict(int)
@@ -369,9 +385,16 @@ class Measurement:
         return assembly.sample(self._measured()) if self.batch_size is not None else None
 
     def _batch_report(self) -> protocol.BatchReport | None:
-        if not self._traces:
+        if not self._fed:
             return None
-        return protocol.BatchReport(shapes=self._traces[-1].input_shapes or (), micro_batches=self.micro_batches)
+        # The last batch of an epoch may be smaller.
+        shapes = _most_common([shapes for shapes, _ in self._fed])
+        return protocol.BatchReport(shapes=shapes, micro_batches=self._batches_of_an_iteration())
+
+    def _batches_of_an_iteration(self) -> int:
+        if self.micro_batches is not None:
+            return self.micro_batches
+        return _most_common([count for _, count in self._fed]) if self._fed else 1
 
     def _profile(self) -> protocol.Profile:
         return assembly.profile(self._measured(), self._project.relative)
@@ -381,7 +404,7 @@ class Measurement:
             spec=self._spec,
             device=self._the_device().describe(),
             batch_size=self.batch_size,
-            micro_batches=self.micro_batches,
+            micro_batches=self._batches_of_an_iteration(),
             timing=self._timing,
             traces=self._traces,
             recording=self.recording,
@@ -404,6 +427,11 @@ class Measurement:
             layout_trials=self._layout_trials,
             processors=_processors(),
         )
+
+
+def _most_common(values: Sequence[T]) -> T:
+    """The value seen most often; of equals the first."""
+    return Counter(values).most_common(1)[0][0]
 
 
 def _processors() -> int:

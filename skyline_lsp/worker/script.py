@@ -56,6 +56,7 @@ class ScriptWorkload:
     def run(self, measurement: Measurement, reporter: PipeReporter) -> None:
         """Run the program to its own end, unless `stop` comes first. Raises what the program raises."""
         self._measurement = measurement
+        measurement.micro_batches = None
         setattr(builtins, markers.HOOK, _uncompiled(self._marked))
         register_optimizer_step_post_hook(_uncompiled(self._optimizer_stepped))
         self._watch_scalers()
@@ -177,7 +178,8 @@ class ScriptWorkload:
                 self._measurement.begin()
                 self._batch.conclude()
                 return
-            self._batch.close()
+            self._batch.iteration_ended()
+            self._measurement.micro_batches = self._batch.loaded
             complete = self._measurement.boundary()
         except BaseException as error:
             self._fault(error)

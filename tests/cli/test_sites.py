@@ -8,7 +8,7 @@ from skyline_lsp.protocol import BatchReport
 
 def check_follows(before: tuple[tuple[int, ...], ...], after: tuple[tuple[int, ...], ...], expected: bool) -> None:
     """As a batch size of 8 is made 4."""
-    assert follows(BatchReport(shapes=before), BatchReport(shapes=after), Fraction(4, 8)) is expected
+    assert follows(BatchReport(shapes=before), BatchReport(shapes=after), 4, Fraction(4, 8)) is expected
 
 
 def test_the_batch_that_the_model_sees_changed() -> None:
@@ -31,4 +31,10 @@ def test_an_unchanged_batch_proves_nothing() -> None:
 def test_a_model_that_was_not_seen_proves_nothing() -> None:
     """Without tensor inputs, or without a report, there is no proof."""
     check_follows((), (), False)
-    assert follows(None, BatchReport(shapes=((4,),)), Fraction(1, 2)) is False
+    assert follows(None, BatchReport(shapes=((4,),)), 4, Fraction(1, 2)) is False
+
+
+def test_a_size_that_the_program_finds() -> None:
+    """A site that says -1 is followed when another number there is the batch."""
+    assert follows(BatchReport(shapes=((16, 2),)), BatchReport(shapes=((3, 2),)), 3, Fraction(3, -1)) is True
+    assert follows(BatchReport(shapes=((16, 3),)), BatchReport(shapes=((16, 3),)), 3, Fraction(3, -1)) is False
