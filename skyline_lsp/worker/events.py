@@ -58,7 +58,7 @@ class Events(Protocol):
         """Report the end of a child process."""
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Wait for the next events, at most so long."""
+        """Wait for the next events, at most so long: those of the process before the server's requests."""
 
     def close(self) -> None:
         """Give everything back; in a forked process, leave the parent's waiting alone."""
@@ -101,7 +101,9 @@ class SelectEvents:
                 self.forget(key.fd)
             events.append(Event(key.data, data))
         # Whatever woke us: a process may have ended before it was watched.
-        return [*events, *self._reap()]
+        events += self._reap()
+        # A request may start another process, whose events these are not.
+        return sorted(events, key=lambda event: event.source is Source.REQUESTS)
 
     def _reap(self) -> list[Event]:
         ended: list[Event] = []
