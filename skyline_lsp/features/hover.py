@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from skyline_lsp.features.batch_sizes import batch_size_table, literal_at, model_remarks
 from skyline_lsp.features.cost import Scale, ShownCost, percent, scale_for, shown_cost
 from skyline_lsp.features.document import Block, Paragraph, Rule, bullets, heading, markdown, paragraph, plain
+from skyline_lsp.features.layer_hint import argument_hint
 from skyline_lsp.features.place import place
 from skyline_lsp.features.snapshot import InnerModules, LineDetail, RelatedLine, Snapshot, State
 from skyline_lsp.features.summary import breakdown
@@ -47,6 +48,8 @@ def hover(snapshot: Snapshot, line: int, column: int) -> Hover | None:
     pointed = literal_at(snapshot, line, column)
     cost = snapshot.costs.get(line)
     parts: list[list[Block]] = []
+    if (hint := argument_hint(snapshot, line, column)) and pointed is None:
+        parts.append(hint)
     if pointed is not None:
         parts.append(_batch_size(snapshot, pointed))
     if cost is not None and snapshot.profile is not None:

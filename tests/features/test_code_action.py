@@ -90,7 +90,11 @@ def test_any_line_of_the_workload_can_start_a_run() -> None:
     profile = profile_of(STEP)
     assert titles(actions_at(1), ActionKind.SOURCE)[-1] == "Profile this training step"
     part = actions_at(1, "x\n", path="/project/net.py", entry=entry, sites=(), state=State.READY, profile=profile)
-    assert titles(part, ActionKind.SOURCE) == ["Profile this training step again", "Clear the profile"]
+    assert titles(part, ActionKind.SOURCE) == [
+        "Profile this training step again",
+        "Open the interactive page",
+        "Clear the profile",
+    ]
     assert actions_at(1, "x\n", path="/project/other.py", entry=entry, sites=(), profile=profile) == ()
 
 
