@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(program: Program, profile: Profile) -> None:
     console, _ = standard_consoles()
     width = console.width if console.is_terminal else None
-    index = Index(profile)
+    index = Index(profile, _texts(program, profile))
     tables = breakdown(index)
     where = Text(program.project.shown(program.path), style="bold")
     console.print(Text.assemble(where, ": ", paragraph(profile)), soft_wrap=width is None)
@@ -62,8 +62,22 @@ def _print(program: Program, profile: Profile) -> None:
             shown = program.project.shown(program.project.files.absolute(file.path))
             share = f"  {format_percent(file.share_percent)} of the iteration"
             print_lines(console, [Text(), Text.assemble((shown, "bold"), (share, "dim")), *lines])
+    disabled = program.project.settings.advice_disabled
+    advice = [one for one in index.advice if one.code.value not in disabled]
+    for one in advice:
+        place = f"{program.project.shown(program.project.files.absolute(one.path))}:{one.line}"
+        console.print(
+            Text.assemble("\n", (f"{place}: ", "bold"), f"{one.message} [{one.code.value}]"), soft_wrap=width is None
+        )
     if profile.warnings:
         print_lines(console, [Text(), *(Text(f"note: {warning}", style="yellow") for warning in profile.warnings)])
+
+
+def _texts(program: Program, profile: Profile) -> dict[str, str]:
+    """The files that ran, by path as in the profile."""
+    files = program.project.files
+    found = ((path, files.read(files.absolute(path))) for path in profile.files)
+    return {path: decode(data).text for path, data in found if data is not None}
 
 
 def _annotated(program: Program, index: Index, path: str, width: int | None, *, colour: bool) -> list[Text]:

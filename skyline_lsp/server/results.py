@@ -111,16 +111,20 @@ class Results:
         """A profile, measured now or kept from before. `site` is where the batch size stands on disk."""
         expected = self.predict(profile.batch_size) if profile.batch_size is not None else None
         self.predicted = expected if expected is not None and not expected.measured else None
-        self.index, self.files, self.measured_at_s = Index(profile), files, measured_at_s
-        self.preview = None
-        self.failure, self._failure_texts = None, {}
-        self.revision += 1
-        self._texts = {}
+        texts: dict[str, str] = {}
         for relative, digest in files.items():
             path = self._project.absolute(relative)
             data = self._project.read_disk(path)
             if data is not None and self._project.digest(path, on_disk=True) == digest:
-                self._texts[relative] = decode(data).text
+                texts[relative] = decode(data).text
+        index = Index(profile, texts)
+        # Reading every file of a large program takes longer than a hover may wait.
+        await asyncio.to_thread(lambda: index.advice)
+        self.index, self.files, self.measured_at_s = index, files, measured_at_s
+        self._texts = texts
+        self.preview = None
+        self.failure, self._failure_texts = None, {}
+        self.revision += 1
         samples_key = self._samples_key(key, site)
         if samples_key is None or samples_key != self.sampling.key:
             # Another program than the one that the prediction was made for.
