@@ -3,7 +3,7 @@
 No I/O, no clock; imports nothing else of ours.
 """
 
-from skyline_lsp.source.batch_size import find_sites, why_no_site
+from skyline_lsp.source.batch_size import Analysis, analyse, find_sites, why_no_site
 from skyline_lsp.source.edits import (
     Edit,
     EditConflict,
@@ -29,6 +29,7 @@ from skyline_lsp.source.syntax import SourceError
 from skyline_lsp.source.text import SourceText, decode
 
 __all__ = [
+    "Analysis",
     "Edit",
     "EditConflict",
     "EditError",
@@ -42,6 +43,7 @@ __all__ = [
     "SiteKind",
     "SourceError",
     "SourceText",
+    "analyse",
     "apply",
     "decode",
     "find_entry_point",

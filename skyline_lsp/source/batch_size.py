@@ -50,6 +50,37 @@ MAX_ALTERNATIVES = 4
 """Subcommands followed where the arguments name none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What is known of where a program's batch size is written."""
+
+    sites: tuple[Site, ...]
+    """Best first."""
+    reason: str
+    """Why none of them is editable, and where to look, for the user; empty where one is."""
+
+
+def analyse(
+    files: Files,
+    entry_path: str,
+    arguments: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Analysis:
+    """Where the batch size of the program at `entry_path` is written when it is run so, and why it can't be changed."""
+    data = files.read(entry_path)
+    if data is None:
+        return Analysis(sites=(), reason=f"{entry_path} can't be read")
+    try:
+        parse(data)
+    except SourceError as error:
+        where = f" at line {error.line}" if error.line is not None else ""
+        return Analysis(sites=(), reason=f"{entry_path} is not Python as it stands{where}: {error}")
+    entry = find_entry_point(entry_path, data)
+    if entry is not None and entry.kind is EntryPointKind.PROVIDER and entry.providers is not None:
+        return _provider(files, entry_path, entry.providers.prefix)
+    return _script(files, entry_path, arguments, dict(environment or {}))
+
+
 def find_sites(
     files: Files,
     entry_path: str,
@@ -60,7 +91,7 @@ def find_sites(
 
     Nothing where the file is absent or can't be parsed; `why_no_site` tells why.
     """
-    return _analyse(files, entry_path, arguments, environment).sites
+    return analyse(files, entry_path, arguments, environment).sites
 
 
 def why_no_site(
@@ -70,36 +101,13 @@ def why_no_site(
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """Why no site of the program is editable, and where to look, for the user; empty where one is."""
-    return _analyse(files, entry_path, arguments, environment).reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Analysis:
-    sites: tuple[Site, ...]
-    reason: str
-
-
-def _analyse(
-    files: Files, entry_path: str, arguments: tuple[str, ...], environment: Mapping[str, str] | None
-) -> _Analysis:
-    data = files.read(entry_path)
-    if data is None:
-        return _Analysis(sites=(), reason=f"{entry_path} can't be read")
-    try:
-        parse(data)
-    except SourceError as error:
-        where = f" at line {error.line}" if error.line is not None else ""
-        return _Analysis(sites=(), reason=f"{entry_path} is not Python as it stands{where}: {error}")
-    entry = find_entry_point(entry_path, data)
-    if entry is not None and entry.kind is EntryPointKind.PROVIDER and entry.providers is not None:
-        return _provider(files, entry_path, entry.providers.prefix)
-    return _script(files, entry_path, arguments, dict(environment or {}))
+    return analyse(files, entry_path, arguments, environment).reason
 
 
 # Provider files
 
 
-def _provider(files: Files, entry_path: str, prefix: str) -> _Analysis:
+def _provider(files: Files, entry_path: str, prefix: str) -> Analysis:
     name = f"{prefix}_input_provider"
     run = Run(files, entry_path)
     try:
@@ -108,10 +116,10 @@ def _provider(files: Files, entry_path: str, prefix: str) -> _Analysis:
         module = None
     value = module.cells.get(name) if module is not None else None
     if not isinstance(value, Function):
-        return _Analysis(sites=(), reason=f"`{name}` is not defined; add it, with a default such as batch_size=32")
+        return Analysis(sites=(), reason=f"`{name}` is not defined; add it, with a default such as batch_size=32")
     default = value.defaults.get("batch_size")
     if default is None:
-        return _Analysis(sites=(), reason=f"`batch_size` has no default in `{name}`; add one, such as 32")
+        return Analysis(sites=(), reason=f"`batch_size` has no default in `{name}`; add one, such as 32")
     direct = sources_of(default)
     if isinstance(default, Known) and len(direct) == 1 and not direct[0].via and not direct[0].notes:
         literal = direct[0].literal
@@ -124,16 +132,16 @@ def _provider(files: Files, entry_path: str, prefix: str) -> _Analysis:
     sites = _sites_of(run, [feed])
     if not sites:
         shown = f"`{label_of(default)}`" if label_of(default) else "what it is"
-        return _Analysis(
+        return Analysis(
             sites=(), reason=f"the default of `batch_size` in `{name}` can't be followed to a number: {shown}"
         )
-    return _Analysis(sites=_ranked(sites), reason="" if any(site.editable for site in sites) else sites[0].reason)
+    return Analysis(sites=_ranked(sites), reason="" if any(site.editable for site in sites) else sites[0].reason)
 
 
 # Training scripts
 
 
-def _script(files: Files, entry_path: str, arguments: tuple[str, ...], environment: dict[str, str]) -> _Analysis:
+def _script(files: Files, entry_path: str, arguments: tuple[str, ...], environment: dict[str, str]) -> Analysis:
     best: Run | None = None
     for run in _runs(files, entry_path, arguments, environment):
         if best is None or _worth(run) > _worth(best):
@@ -148,7 +156,7 @@ def _script(files: Files, entry_path: str, arguments: tuple[str, ...], environme
         sites += _by_key(best)
     ranked = _ranked(sites)
     editable = any(site.editable and site.resolved and not site.evaluation for site in ranked)
-    return _Analysis(sites=ranked, reason="" if editable else _why(best, ranked))
+    return Analysis(sites=ranked, reason="" if editable else _why(best, ranked))
 
 
 _ENOUGH = 3
@@ -315,6 +323,7 @@ def _site(run: Run, found: _Found) -> Site | None:
             line=literal.line,
             column=literal.column,
             start=literal.start,
+            end=literal.end,
             text=literal.text,
             value=literal.value,
             kind=literal.kind,
@@ -371,7 +380,7 @@ def _make_site(run: Run, found: _Found, place: Place, path: str) -> Site:
         line=place.line,
         column=place.column + 1,
         start=place.start,
-        end=place.start + place.size,
+        end=place.end,
         text=place.text,
         value=place.value,
         kind=place.kind,
@@ -452,7 +461,7 @@ def _by_name(run: Run, known: set[tuple[str, int, int]]) -> list[Site]:
                 line=place.line,
                 column=place.column + 1,
                 start=place.start,
-                end=place.start + place.size,
+                end=place.end,
                 text=place.text,
                 value=place.value,
                 kind=place.kind,
@@ -494,7 +503,7 @@ def _by_key(run: Run) -> list[Site]:
                 line=position.line,
                 column=position.column + 1,
                 start=position.start,
-                end=position.start + len(position.text),
+                end=position.end,
                 text=position.text,
                 value=int(scalar.value),
                 kind=kind,

@@ -39,6 +39,7 @@ class Position:
     """0-based, in code points."""
     start: int
     """Byte offset in the file's bytes."""
+    end: int
     text: str
     """The digits, quotes left out."""
 
@@ -102,9 +103,17 @@ def integers(node: Node, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
         yield keys, node
 
 
-@lru_cache(maxsize=256)
 def read_config(data: bytes, kind: SiteKind) -> Node:
-    """The tree of a file's bytes. Raises `ConfigError` where they are not of that format."""
+    """The tree of a file's bytes; several YAML documents stand in an array. Raises `ConfigError` on other formats."""
+    documents = read_documents(data, kind)
+    if not documents:
+        return Table(entries={})
+    return documents[0] if len(documents) == 1 else Array(items=documents)
+
+
+@lru_cache(maxsize=256)
+def read_documents(data: bytes, kind: SiteKind) -> tuple[Node, ...]:
+    """The trees of a file's bytes: of YAML there may be several, or none."""
     if len(data) > _LARGEST_BYTES:
         raise ConfigError(f"longer than {_LARGEST_BYTES} bytes")
     source = decode_as(data)
@@ -112,11 +121,11 @@ def read_config(data: bytes, kind: SiteKind) -> Node:
         raise ConfigError(source.problem)
     try:
         if kind is SiteKind.JSON:
-            return _Json(source).read()
+            return (_Json(source).read(),)
         if kind is SiteKind.TOML:
-            return _toml(source)
+            return (_toml(source),)
         if kind is SiteKind.INI:
-            return _ini(source)
+            return (_ini(source),)
         return _yaml(source)
     except RecursionError as error:
         raise ConfigError("nested too deeply") from error
@@ -124,7 +133,8 @@ def read_config(data: bytes, kind: SiteKind) -> Node:
 
 def _position(source: SourceText, index: int, text: str) -> Position:
     line, column = source.position(index)
-    return Position(line=line, column=column, start=source.byte_offset(line, column), text=text)
+    start, end = source.byte_offset(line, column), source.byte_offset(line, column + len(text))
+    return Position(line=line, column=column, start=start, end=end, text=text)
 
 
 # YAML
@@ -135,14 +145,13 @@ _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
 
 
-def _yaml(source: SourceText) -> Node:
+def _yaml(source: SourceText) -> tuple[Node, ...]:
+    """The documents of a YAML file."""
     try:
-        root = yaml.compose(source.text, Loader=_LOADER)
+        roots = [root for root in yaml.compose_all(source.text, Loader=_LOADER) if root is not None]
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(" ".join(str(error).split())) from error
-    if root is None:
-        return Table(entries={})
-    return _yaml_node(source, root, 0, {})
+    return tuple(_yaml_node(source, root, 0, {}) for root in roots)
 
 
 def _yaml_node(source: SourceText, node: yaml.Node, depth: int, seen: dict[int, Node]) -> Node:

@@ -30,6 +30,7 @@ class Place:
     """0-based, in code points."""
     start: int
     """Byte offset in the file's bytes."""
+    end: int
     text: str
     value: int
     kind: SiteKind
@@ -37,11 +38,6 @@ class Place:
     description: str
     problem: str
     """Why it can't be edited; empty where it can."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the text: it is ASCII."""
-        return len(self.text)
 
 
 def find_place(syntax: Syntax, node: ast.expr, role: Role | None = None) -> Place | None:
@@ -73,6 +69,7 @@ def find_place(syntax: Syntax, node: ast.expr, role: Role | None = None) -> Plac
         line=line,
         column=column,
         start=syntax.source.byte_offset(line, column),
+        end=syntax.source.byte_offset(line, column + len(text)),
         text=text,
         value=value,
         kind=kind,

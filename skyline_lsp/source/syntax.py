@@ -40,7 +40,7 @@ class Syntax:
         return self.source.text[self.source.index(line, column) : self.source.index(end_line, end_column)]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=400)
 def parse(data: bytes) -> Syntax:
     """The syntax of a file's bytes. Raises `SourceError` where there is none."""
     source = decode(data)

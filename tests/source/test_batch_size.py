@@ -2,7 +2,7 @@
 
 import pytest
 
-from skyline_lsp.source import Site, SiteKind, find_sites, why_no_site
+from skyline_lsp.source import Site, SiteKind, apply, find_sites, set_batch_size, why_no_site
 from tests.source.projects import ROOT, MemoryFiles, mark_of, read_case
 
 _STEP = """
@@ -428,3 +428,32 @@ def test_finding_twice_gives_the_same() -> None:
     """Results depend on the files alone."""
     case = read_case(_in_program("b = {'x': 4 * 8}\nloader = DataLoader(d, b['x'])\ntest_bs = 9"))
     assert find_sites(case.files, case.entry) == find_sites(case.files, case.entry)
+
+
+def test_windows_paths_are_given_back_as_they_came() -> None:
+    """Drives and backslashes: modules and configuration files are found, and sites name them as the project does."""
+    program = (
+        _HEAD + "from pkg.sizes import NAME\nimport os, yaml\nhere = os.path.dirname(os.path.abspath(__file__))\n"
+        "cfg = yaml.safe_load(open(os.path.join(here, 'conf', NAME)))\nloader = DataLoader(d, cfg['b'])\n" + _STEP
+    )
+    root = "C:\\work\\project"
+    files = MemoryFiles(
+        files={
+            f"{root}\\train.py": program.encode(),
+            f"{root}\\pkg\\sizes.py": b"NAME = 'a.yaml'\n",
+            f"{root}\\conf\\a.yaml": b"b: 64\n",
+        },
+        root=root,
+    )
+    best = find_sites(files, f"{root}\\train.py")[0]
+    assert (best.path, best.value) == (f"{root}\\conf\\a.yaml", 64)
+
+
+def test_a_configuration_file_in_utf16_has_its_own_offsets() -> None:
+    """The edit replaces two bytes a digit there."""
+    config = "batch_size: 64\n".encode("utf-16")
+    program = _in_program("import yaml\nloader = DataLoader(d, yaml.safe_load(open('c.yaml'))['batch_size'])")
+    files = MemoryFiles(files={f"{ROOT}/train.py": program.encode(), f"{ROOT}/c.yaml": config})
+    site = find_sites(files, f"{ROOT}/train.py")[0]
+    after = apply(config, set_batch_size(site, 128))
+    assert after == "batch_size: 128\n".encode("utf-16")

@@ -127,3 +127,10 @@ def test_toml_positions_survive_an_edit(values: dict[str, int]) -> None:
         edited = text[: position.start] + "12345" + text[position.start + len(position.text) :]
         changed = {k[0]: s.value for k, s in integers(read_config(edited.encode(), SiteKind.TOML))}
         assert changed == {**values, keys[0]: 12345}
+
+
+def test_yaml_documents_stand_one_after_the_other() -> None:
+    """Numbers of every document of a file are found."""
+    check_integers(
+        SiteKind.YAML, "a: 1\n---\ntrain:\n  batch_size: 16\n---\n", {"0.a": "1", "1.train.batch_size": "16"}
+    )

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from skyline_lsp.source.config_files import Array, ConfigError, Node, Scalar, Table, kind_of, read_config
+from skyline_lsp.source.config_files import (
+    Array,
+    ConfigError,
+    Node,
+    Scalar,
+    Table,
+    kind_of,
+    read_config,
+    read_documents,
+)
 from skyline_lsp.source.dataflow.command_line import override
 from skyline_lsp.source.dataflow.containers import update
 from skyline_lsp.source.dataflow.objects import clone, get_attribute
@@ -101,6 +110,7 @@ def _scalar(node: Scalar, path: str, kind: SiteKind, keys: tuple[str, ...]) -> K
         line=position.line,
         column=position.column,
         start=position.start,
+        end=position.end,
         text=position.text,
         value=int(node.value),
         kind=kind,
@@ -115,6 +125,23 @@ def _load(kind: SiteKind | None) -> Handler:
         return load(run, what, kind) if what is not None else NOTHING
 
     return handler
+
+
+def _load_all(run: Run, call: Call) -> Value:
+    """`yaml.load_all(stream)`: the documents one after the other."""
+    what = call.get(0, "stream")
+    found = run.read(what.path) if isinstance(what, FileContent) else None
+    if found is None:
+        return load(run, what) if what is not None else NOTHING
+    run.library.configured = True
+    path, data = found
+    try:
+        documents = read_documents(data, SiteKind.YAML)
+    except ConfigError as error:
+        run.library.problems.append(f"{path} can't be read: {error}")
+        return Unknown(f"the content of {path}")
+    native = run.modules.native_path(path)
+    return sequence("list", [value_of(document, native, SiteKind.YAML, ()) for document in documents])
 
 
 def _load_text(kind: SiteKind) -> Handler:
@@ -683,10 +710,13 @@ def _python_config(run: Run, path: str, depth: int) -> Value:
     return made
 
 
-_YAML_LOADERS = ("load", "safe_load", "full_load", "unsafe_load", "load_all", "safe_load_all")
+_YAML_LOADERS = ("load", "safe_load", "full_load", "unsafe_load")
 
 CALLS: dict[str, Handler] = {
     **{f"yaml.{name}": _load(SiteKind.YAML) for name in _YAML_LOADERS},
+    "yaml.load_all": _load_all,
+    "yaml.safe_load_all": _load_all,
+    "yaml.full_load_all": _load_all,
     **{f"ruamel.yaml.{name}": _load(SiteKind.YAML) for name in _YAML_LOADERS},
     **{f"{module}.load": _load(SiteKind.JSON) for module in ("json", "simplejson", "commentjson", "ujson", "json5")},
     **{f"{module}.loads": _load_text(SiteKind.JSON) for module in ("json", "simplejson", "ujson", "orjson")},

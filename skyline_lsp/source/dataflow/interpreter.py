@@ -16,7 +16,7 @@ import posixpath
 from skyline_lsp.source.dataflow import calls, expressions, imports, statements
 from skyline_lsp.source.dataflow.branches import Branches, Ended, Flow, OutOfSteps
 from skyline_lsp.source.dataflow.library import Library
-from skyline_lsp.source.dataflow.modules import Modules, normal
+from skyline_lsp.source.dataflow.modules import Modules, is_absolute, normal
 from skyline_lsp.source.dataflow.values import (
     Call,
     Class,
@@ -103,13 +103,11 @@ class Run(Branches):
     def read(self, path: str) -> tuple[str, bytes] | None:
         """A file that the program names: as it is, from the root, from the entry's folder or from one above that."""
         clean = normal(path)
-        folders = [self.files.root, posixpath.dirname(self.entry_path)]
-        while folders[-1].startswith(normal(self.files.root) + "/"):
+        folders = [normal(self.files.root), posixpath.dirname(self.entry_path)]
+        while folders[-1].startswith(f"{folders[0]}/"):
             folders.append(posixpath.dirname(folders[-1]))
-        candidates = (
-            [clean] if posixpath.isabs(clean) else [normal(posixpath.join(folder, clean)) for folder in folders]
-        )
-        for candidate in candidates:
+        for folder in [""] if is_absolute(clean) else folders:
+            candidate = normal(posixpath.join(folder, clean))
             data = self.files.read(self.modules.native_path(candidate))
             if data is not None:
                 return candidate, data

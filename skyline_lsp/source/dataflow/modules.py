@@ -18,6 +18,11 @@ def normal(path: str) -> str:
     return posixpath.normpath(path.replace("\\", "/"))
 
 
+def is_absolute(path: str) -> bool:
+    """Whether a path with forward slashes starts at a root, or at a drive."""
+    return path.startswith("/") or path[1:3] == ":/"
+
+
 class Modules:
     """Finds the project's modules as Python would with the entry's folder and the root on `sys.path`."""
 
@@ -29,11 +34,10 @@ class Modules:
         """By path; a module stands here from the start of its import."""
         self._index: dict[str, list[str]] | None = None
         self._folders: set[str] = set()
-        self._native: dict[str, str] = {}
 
     def native_path(self, path: str) -> str:
-        """The path as `Files` gave it, for one with forward slashes."""
-        return self._native.get(path, path)
+        """The path as `Files` gives it, for one with forward slashes."""
+        return path.replace("/", "\\") if "\\" in self._files.root else path
 
     def syntax(self, path: str) -> Syntax | None:
         """A file's syntax; None where it is absent or broken."""
@@ -84,8 +88,6 @@ class Modules:
             self._index = {}
             for path in self._files.paths((".py",)):
                 clean = normal(path)
-                if clean != path:
-                    self._native[clean] = path
                 folder = posixpath.dirname(clean)
                 self._index.setdefault(folder, []).append(posixpath.basename(clean))
                 while folder.startswith(f"{self._root}/") and folder not in self._folders:

@@ -101,8 +101,12 @@ def has_attribute(run: Run, value: Value, name: str) -> bool | None:
         if name in value.cells or class_attribute(value.cls, name) is not None:
             return True
         return None if external_bases(value.cls) else False
-    if isinstance(value, Mapping) and value.namespace:
-        return True if name in value.cells else False if value.complete else None
+    if isinstance(value, Mapping):
+        if name in value.cells and value.namespace:
+            return True
+        return True if hasattr(dict, name) else False if value.complete else None
+    if isinstance(value, Known):
+        return hasattr(type(value.value), name)
     if isinstance(value, Module):
         return name in value.cells or None
     if isinstance(value, Class):

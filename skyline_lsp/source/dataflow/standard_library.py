@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from skyline_lsp.source.dataflow import operators
 from skyline_lsp.source.dataflow.containers import length, update
+from skyline_lsp.source.dataflow.modules import is_absolute
 from skyline_lsp.source.dataflow.objects import (
     class_attribute,
     clone,
@@ -618,7 +619,7 @@ class SearchPath(Native):
         for arg in call.args:
             if isinstance(arg, Known) and isinstance(arg.value, (str, PurePosixPath)):
                 folder = str(arg.value).replace("\\", "/")
-                bases = [run.files.root, posixpath.dirname(run.entry_path)] if not posixpath.isabs(folder) else [""]
+                bases = [run.files.root, posixpath.dirname(run.entry_path)] if not is_absolute(folder) else [""]
                 for base in bases:
                     path = posixpath.normpath(posixpath.join(base, folder))
                     if path not in run.modules.search_path:

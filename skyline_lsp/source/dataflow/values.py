@@ -59,6 +59,7 @@ class FileLiteral(Literal):
     """0-based, in code points."""
     start: int
     """Byte offset."""
+    end: int
     text: str
     value: int
     kind: SiteKind
