@@ -9,11 +9,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench vsix test-editors test-panel panel clean
+.PHONY: help setup demo test test-scripts lint types bench vsix test-editors test-panel test-frameworks panel clean
 
 help:
 	@sed -n 's/^# *\(make .*\)/\1/p' Makefile
-	@echo "make lint | types | bench | test-editors | test-panel | panel | clean"
+	@echo "make lint | types | bench | test-scripts | test-editors | test-panel | test-frameworks | panel | clean"
 
 setup: $(STAMP)
 
@@ -34,7 +34,7 @@ demo: setup
 	$(BIN)/python scripts/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -m 'not editors and not browser'
+	$(BIN)/python -m pytest -m 'not editors and not browser and not frameworks'
 
 lint: setup
 	$(BIN)/ruff check .
@@ -57,10 +57,29 @@ test-panel: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser
 
+# Every script of the corpus: as Python runs it, and through the worker.
+test-scripts: setup
+	SKYLINE_ALL_SCRIPTS=1 $(BIN)/python -m pytest tests/source/test_scripts_run.py tests/worker/test_corpus.py
+
+# An environment of their own, that uses the torch of the first one: frameworks pin what they need.
+FRAMEWORKS := .venv-frameworks
+FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
+
+$(FRAMEWORKS_STAMP): $(STAMP) tests/frameworks/requirements.txt
+	$(BIN)/python -m venv $(FRAMEWORKS)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$($(FRAMEWORKS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/first.pth"
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-dev.txt \
+		-r tests/frameworks/requirements.txt
+	@touch $@
+
+test-frameworks: $(FRAMEWORKS_STAMP)
+	$(BIN)/python -m pytest -m frameworks
+
 # Needs Node: the panel's bundle is committed, so that nobody else does.
 panel:
 	cd clients/panel && npm ci --no-audit --no-fund && npm run check && npm run build
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(FRAMEWORKS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
