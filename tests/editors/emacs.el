@@ -23,7 +23,9 @@
       (when (time-less-p until nil)
         (error "Waited in vain for %s; messages:\n%s" what
                (with-current-buffer "*Messages*" (buffer-string))))
-      (sit-for 0.05))
+      ;; Long enough for timers that wait until Emacs is idle: by one of them
+      ;; Eglot tells the server of changes, after half a second.
+      (sit-for 1))
     found))
 
 (defun test-text ()

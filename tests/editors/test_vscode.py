@@ -30,7 +30,8 @@ USER_SETTINGS = {
     "skyline.predictionBudgetSeconds": 30,
     "editor.minimap.enabled": False,
     "workbench.startupEditor": "none",
-    "chat.commandCenter.enabled": False,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "chat.disableAIFeatures": True,
 }
 
 
@@ -87,7 +88,7 @@ def test_vscode(project: Project, node: dict[str, str], vscode: Path) -> None:
     assert any("samples/s" in lens for lens in screen["lenses"]), screen
     assert "samples/s" in screen["status"]
     assert any("fwd" in line and "bwd" in line for line in screen["lines"]), screen
-    assert any(item.startswith("4") for item in screen["pick"]), screen
+    assert any(item.startswith("5") for item in screen["pick"]), screen
 
 
 def packed_probe(folder: Path, environment: dict[str, str]) -> Path:

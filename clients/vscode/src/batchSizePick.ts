@@ -78,6 +78,10 @@ export async function pickBatchSize(server: Server, uri: string | undefined, tit
 
 /** What is known without running anything. */
 async function knownPrediction(server: Server, uri: string | undefined, batchSize: number): Promise<Prediction | undefined> {
+  // A server older than `measure` would run the program for each digit typed. It has no previews either.
+  if (!server.offered.includes("skyline.preview")) {
+    return undefined;
+  }
   try {
     const answer = await server.ask<Prediction | NothingKnown>("skyline.predict", { uri, batchSize, measure: false });
     return isPrediction(answer) ? answer : undefined;

@@ -40,8 +40,8 @@ try {
 
   await quickOpen("providers.py");
   await command("Skyline: Predict a Batch Size...");
-  await page.keyboard.type("4");
-  await page.locator(".quick-input-list .monaco-list-row", { hasText: /^4/ }).waitFor();
+  await page.locator(".quick-input-widget", { hasText: "Predict a batch size" }).locator("input").first().fill("5");
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: /^5/ }).waitFor();
   screen.pick = await page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
   await picture("predict");
   await page.keyboard.press("Escape");
