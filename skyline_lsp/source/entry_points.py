@@ -21,7 +21,9 @@ _FRAMEWORK = re.compile(
 _TRAINS = re.compile(rb"backward|\bfit|train|learn|optim|main\(", re.IGNORECASE)
 _TRAINS_OWN = re.compile(rb"\btrain\w*\(|\.backward\(")
 _RUNS = re.compile(
-    rb"__main__|^(?:for|while|with|if|try)\b|^[A-Za-z_][\w.]*\(|^[^\s#@].*(?:fit|train|run|learn)\w*\(", re.MULTILINE
+    rb"__main__|^(?:for|while|with)\b|^[A-Za-z_][\w.]*\(|^try:\s+\w+\("
+    rb"|^(?!def |class |async |from |import |[\s#@]).*(?:fit|train|run|learn)\w*\(",
+    re.MULTILINE,
 )
 _TRAIN_CALL = re.compile(
     r"^(?:fit(?:_.*)?|train|train_.*|.*_train|.*_training|training|learn|finetune|fine_tune|pretrain)$"

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skyline_lsp.source import (
     EntryPointKind,
+    analyse,
     apply,
     find_entry_point,
     find_sites,
@@ -92,3 +95,21 @@ def test_the_edit_changes_digits_only(expected: Expected, factor: int) -> None:
     again = find_sites(Edited(str(expected.folder)), expected.entry_path, expected.arguments)[0]
     assert (again.path, again.line, again.column, again.kind) == (site.path, site.line, site.column, site.kind)
     assert again.batch_size == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(corpus()), st.integers(0, 200), st.integers(0, 12), st.booleans())
+def test_no_program_in_the_middle_of_an_edit_is_too_broken(expected: Expected, at: int, size: int, cut: bool) -> None:
+    """With lines taken out or half a line typed, finding gives an answer and a reason, whatever is left."""
+    lines = Path(expected.entry_path).read_bytes().splitlines(keepends=True)
+    at = min(at, len(lines))
+    middle = [lines[at][: size * 3]] if cut and at < len(lines) else []
+    broken = b"".join([*lines[:at], *middle, *lines[at + (1 if cut else size) :]])
+
+    class Broken(DiskFiles):
+        def read(self, path: str) -> bytes | None:
+            return broken if path == expected.entry_path else super().read(path)
+
+    found = analyse(Broken(str(expected.folder)), expected.entry_path, expected.arguments)
+    usable = [site for site in found.sites if site.editable and site.resolved and not site.evaluation]
+    assert usable or found.reason

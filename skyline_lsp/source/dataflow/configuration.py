@@ -538,12 +538,12 @@ def _package(data: bytes, package: str) -> str:
 
 
 def _initialize(run: Run, call: Call) -> Value:
-    run.library.tracked.cells["\0hydra"] = call.get(0, "config_path", "config_dir") or NOTHING
+    run.library.config_folder = call.get(0, "config_path", "config_dir")
     return Unknown("hydra")
 
 
 def _compose_call(run: Run, call: Call) -> Value:
-    folder = run.library.tracked.cells.get("\0hydra")
+    folder = run.library.config_folder
     overrides = call.get(None, "overrides")
     words = (
         [str(item.value) for item in overrides.items if isinstance(item, Known)]

@@ -113,8 +113,7 @@ def _training_arguments(run: Run, name: str, call: Call) -> Value | None:
             f"{tail} is not given per_device_train_batch_size, so the library's own {default} counts; "
             f"add per_device_train_batch_size={default} to it"
         )
-    made = Mapping(dict(call.kwargs), complete=False, namespace=True)
-    made.cells["\0feeds"] = Unknown(tail, frozenset(feeds))
+    made = Mapping(dict(call.kwargs), complete=False, namespace=True, feeds=frozenset(feeds))
     for key in ("train_batch_size", "eval_batch_size"):
         source = call.kwargs.get(f"per_device_{key}")
         if source is not None:

@@ -87,6 +87,9 @@ class Library:
         self.tracked = Mapping({}, complete=False, namespace=True)
         """Weights & Biases' configuration."""
         self.config_store: dict[str, Value] = {}
+        """Hydra's structured configurations, by group and name."""
+        self.config_folder: Value | None = None
+        """Where `hydra.initialize` says that configurations lie."""
         self.calls = {
             **standard_library.CALLS,
             **command_line.CALLS,

@@ -172,6 +172,8 @@ class Mapping(Value):
     """Whether attributes are keys: argparse.Namespace, SimpleNamespace, OmegaConf's and others' dictionaries."""
     factory: Value | None = None
     """What a missing key is given: a defaultdict's factory."""
+    feeds: frozenset[Feed] = frozenset()
+    """Feeds that it configures: a library's training arguments."""
 
 
 @dataclass(slots=True, eq=False)
@@ -470,11 +472,13 @@ def feeds_of(value: Value, depth: int = 3) -> frozenset[Feed]:
     if isinstance(value, (Known, External, Module, Class)) or depth == 0:
         return NO_FEEDS
     inside: Iterable[Value] = ()
+    found = NO_FEEDS
     if isinstance(value, Choice):
         inside = value.options
     elif isinstance(value, Sequence):
         inside = value.items[:32]
     elif isinstance(value, Mapping):
+        found = value.feeds
         inside = list(value.cells.values())[:32]
     elif isinstance(value, Instance):
         inside = (value.native,) if value.native is not None else ()
@@ -482,7 +486,6 @@ def feeds_of(value: Value, depth: int = 3) -> frozenset[Feed]:
         inside = (*value.args, *value.kwargs.values())
     elif isinstance(value, Method):
         inside = (value.receiver,)
-    found = NO_FEEDS
     for item in inside:
         feeds = feeds_of(item, depth - 1)
         if feeds:
