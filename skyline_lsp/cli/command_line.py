@@ -114,10 +114,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="N[,N...]",
         help="the batch sizes to predict",
     )
+    predict.add_argument(
+        "--device", metavar="NAME", help="predict for a device that isn't here, such as A100-40GB, or a size, 24GiB"
+    )
     _add_json(predict)
 
     retune = _program_command(commands, "retune", "change the batch size in the source")
-    _add_batch_size(retune, required=True)
+    wish = retune.add_mutually_exclusive_group(required=True)
+    wish.add_argument("--batch-size", type=_batch_size, metavar="N", help="the batch size")
+    wish.add_argument("--throughput", metavar="RATE", help="reach so many samples/s, such as 900")
+    wish.add_argument("--memory", metavar="SIZE", help="stay within a size, 6GiB, or a share of the device's, 80%%")
+    wish.add_argument("--max-throughput", action="store_true", help="reach 95 %% of the best throughput within reach")
+    wish.add_argument("--fit", action="store_true", help="the largest that fits, with a margin")
     retune.add_argument("--write", action="store_true", help="change the file, instead of printing the difference")
 
     sites = _program_command(commands, "sites", "list where the batch size is written")

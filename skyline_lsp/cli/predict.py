@@ -37,8 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
     program = open_program(arguments)
     if program.entry.kind is not EntryKind.PROVIDER:
         batch_size_site(program)
+    if arguments.device is not None:
+        from skyline_lsp.cli import elsewhere
+
+        return elsewhere.run(program, arguments)
     wanted: tuple[int, ...] = arguments.batch_size
-    measured = with_worker(program, lambda runner: _measure(runner, program, wanted), verbose=arguments.verbose)
+    measured = measure(program, wanted, verbose=arguments.verbose)
     memory_bytes = measured.profile.device.memory_bytes
     predictions = [
         prediction for size in wanted if (prediction := predict(measured.model, size, memory_bytes)) is not None
@@ -48,6 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(measured, predictions)
     return DONE if len(predictions) == len(wanted) else FAILED
+
+
+def measure(program: Program, wanted: Sequence[int], *, verbose: bool) -> Measured:
+    """Profile the program, and measure other batch sizes until the wanted ones can be told. Raises `CommandError`."""
+    return with_worker(program, lambda runner: _measure(runner, program, wanted), verbose=verbose)
 
 
 async def _measure(runner: Runner, program: Program, wanted: Sequence[int]) -> Measured:
@@ -125,9 +134,9 @@ def _json(measured: Measured, predictions: Sequence[Prediction]) -> dict[str, An
         "predictions": [
             {
                 "batch_size": prediction.batch_size,
-                **_interval("run_time_ms", prediction.run_time_ms),
-                **_interval("samples_per_second", prediction.samples_per_second),
-                **_interval("peak_bytes", prediction.peak_bytes),
+                **interval("run_time_ms", prediction.run_time_ms),
+                **interval("samples_per_second", prediction.samples_per_second),
+                **interval("peak_bytes", prediction.peak_bytes),
                 "fits": prediction.fits,
                 "measured": prediction.measured,
             }
@@ -137,7 +146,7 @@ def _json(measured: Measured, predictions: Sequence[Prediction]) -> dict[str, An
     }
 
 
-def _interval(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+def interval(name: str, estimate: Estimate | None) -> dict[str, float | None]:
     if estimate is None:
         return {name: None, f"{name}_low": None, f"{name}_high": None}
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

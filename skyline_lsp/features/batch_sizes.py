@@ -20,6 +20,8 @@ from skyline_lsp.prediction import Estimate, Model, Prediction, Retune, knee, la
 from skyline_lsp.source import Edit, EditRefused, Site, set_batch_size
 
 _MOST = 7
+_FULL = 0.7
+"""Share of memory from which on a batch size is limited by it: what `largest_that_fits` leaves free, and a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,13 +157,15 @@ def _candidates(snapshot: Snapshot, current: int) -> Iterator[tuple[int, str]]:
 def _retuned(model: Model, capacity: int | None) -> tuple[tuple[int, str], ...]:
     """What retuning suggests. Kept, since it tries many sizes and one model is asked at every keystroke."""
     found = []
-    if capacity is not None:
-        largest = largest_that_fits(model, capacity)
-        if isinstance(largest, Retune):
-            found.append((largest.batch_size, "the largest that fits"))
     best = knee(model, capacity)
     if isinstance(best, Retune):
         found.append((best.batch_size, "95 % of the best throughput"))
+    if capacity is not None:
+        largest = largest_that_fits(model, capacity)
+        peak = largest.prediction.peak_bytes if isinstance(largest, Retune) else None
+        # With much memory left it is the measurements that end there, not the memory.
+        if isinstance(largest, Retune) and peak is not None and peak.high > _FULL * capacity:
+            found.insert(0, (largest.batch_size, "the largest that fits"))
     return tuple(found)
 
 

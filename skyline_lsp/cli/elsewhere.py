@@ -1,0 +1,191 @@
+"""`skyline-lsp predict FILE --batch-size N --device NAME`: will it fit on a device that isn't here, and how fast is it?
+
+Memory is found by running the program with tensors that have shapes and no data; where that can't be done, from real
+runs of two batch sizes here. Time is scaled by the roofline, and marked as the estimate that it is.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.text import Text
+
+from skyline_lsp.cli.failures import DONE, FAILED, CommandError
+from skyline_lsp.cli.predict import interval, measure
+from skyline_lsp.cli.project import Program
+from skyline_lsp.cli.worker import ProgramFailed, Runner, spec_for, with_worker
+from skyline_lsp.features import Table
+from skyline_lsp.features.units import format_bytes, format_ms, format_range
+from skyline_lsp.prediction import (
+    DeviceSpec,
+    Estimate,
+    LineWork,
+    Refusal,
+    ScaledTime,
+    parse_device,
+    predict,
+    scale_time,
+)
+from skyline_lsp.protocol import Goal, Profile
+from skyline_lsp.terminal import print_lines, printable, standard_consoles
+
+CONTEXT_BYTES = 512 * 2**20
+"""What an accelerator's context and its libraries' workspaces are allowed; some hundred MiB are usual."""
+ALLOCATOR_SHARE = 0.1
+"""What an allocator is allowed beyond storages, for rounding and fragmentation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Peak:
+    """One batch size on the device."""
+
+    batch_size: int
+    peak_bytes: Estimate
+    fits: bool | None
+    allocated: bool
+    """Whether it was found by real runs here."""
+
+
+def run(program: Program, arguments: argparse.Namespace) -> int:
+    """Estimate each batch size; code 1 where one can't be."""
+    device = parse_device(arguments.device)
+    if isinstance(device, Refusal):
+        raise CommandError(device.reason)
+    notes: list[str] = []
+
+    async def work(runner: Runner) -> tuple[list[_Peak], Profile | None]:
+        peaks: list[_Peak] = []
+        for size in arguments.batch_size:
+            try:
+                result = await runner.run(spec_for(program, Goal.ESTIMATE, size), label=f"batch size {size}")
+            except ProgramFailed as failed:
+                notes.append(_why(program, failed))
+                return peaks, None
+            if result.estimate is not None:
+                peaks.append(_peak(size, float(result.estimate.peak_bytes), device, allocated=False))
+        profile = None
+        if device.bytes_per_second is not None:
+            spec = spec_for(program, Goal.PROFILE)
+            profile = (await runner.run(spec, label="timing here")).profile
+        return peaks, profile
+
+    peaks, profile = with_worker(program, work, verbose=arguments.verbose)
+    if len(peaks) < len(arguments.batch_size):
+        peaks = _by_running(program, arguments, device, notes)
+    time = _time(profile, device) if profile is not None else None
+    if isinstance(time, Refusal):
+        notes.append(time.reason)
+    elif time is not None and profile is not None:
+        notes += time.caveats
+    if arguments.json:
+        print(json.dumps(_json(device, peaks, profile, time, notes), indent=2))
+    else:
+        _print(device, peaks, profile, time, notes)
+    return DONE if len(peaks) == len(arguments.batch_size) else FAILED
+
+
+def _why(program: Program, failed: ProgramFailed) -> str:
+    where = ""
+    if failed.failure.frames:
+        frame = failed.failure.frames[-1]
+        where = f"{program.project.shown(frame.path)}:{frame.line}: "
+    return f"{where}{failed.failure.message} Real runs were made instead."
+
+
+def _by_running(program: Program, arguments: argparse.Namespace, device: DeviceSpec, notes: list[str]) -> list[_Peak]:
+    measured = measure(program, arguments.batch_size, verbose=arguments.verbose)
+    notes += measured.problems
+    found = []
+    for size in arguments.batch_size:
+        prediction = predict(measured.model, size, None)
+        if prediction is not None and prediction.peak_bytes is not None:
+            peak = _peak(size, prediction.peak_bytes.value, device, allocated=True)
+            low, high = prediction.peak_bytes.low, prediction.peak_bytes.high
+            wider = replace(peak.peak_bytes, low=low, high=max(high, peak.peak_bytes.high))
+            found.append(replace(peak, peak_bytes=wider, fits=_fits(wider, device)))
+    return found
+
+
+def _peak(batch_size: int, peak_bytes: float, device: DeviceSpec, *, allocated: bool) -> _Peak:
+    estimate = Estimate(value=peak_bytes, low=peak_bytes, high=peak_bytes * (1 + ALLOCATOR_SHARE) + CONTEXT_BYTES)
+    return _Peak(batch_size=batch_size, peak_bytes=estimate, fits=_fits(estimate, device), allocated=allocated)
+
+
+def _fits(peak: Estimate, device: DeviceSpec) -> bool | None:
+    if peak.high <= device.memory_bytes:
+        return True
+    return False if peak.low > device.memory_bytes else None
+
+
+def _time(profile: Profile, device: DeviceSpec) -> ScaledTime | Refusal:
+    """The profiled batch size's iteration on the device."""
+    if profile.peaks is None:
+        return Refusal(reason="What this device can do at most is not known, so time can't be scaled.")
+    here = DeviceSpec(
+        name=profile.device.name,
+        memory_bytes=profile.device.memory_bytes or 0,
+        flop_per_second=profile.peaks.flop_per_second,
+        bytes_per_second=profile.peaks.bytes_per_second,
+        source="measured",
+    )
+    lines = [
+        LineWork(
+            run_time_ms=line.self_forward_ms + line.self_backward_ms,
+            flops=float(line.self_flop),
+            bytes=float(line.self_bytes_moved),
+            data_type=line.flop_type or "float32",
+        )
+        for line in profile.lines
+    ]
+    return scale_time(lines, max(0.0, profile.untracked_ms), here, device, profile.device.kind != "cpu")
+
+
+def _json(
+    device: DeviceSpec, peaks: list[_Peak], profile: Profile | None, time: ScaledTime | Refusal | None, notes: list[str]
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "device": {"name": device.name, "memory_bytes": device.memory_bytes, "source": device.source},
+        "predictions": [
+            {
+                "batch_size": peak.batch_size,
+                **interval("peak_bytes", peak.peak_bytes),
+                "fits": peak.fits,
+                "allocated": peak.allocated,
+            }
+            for peak in peaks
+        ],
+        "time": None,
+        "notes": notes,
+    }
+    if isinstance(time, ScaledTime) and profile is not None:
+        answer["time"] = {"batch_size": profile.batch_size, **interval("run_time_ms", time.run_time_ms)}
+    return answer
+
+
+def _print(
+    device: DeviceSpec, peaks: list[_Peak], profile: Profile | None, time: ScaledTime | Refusal | None, notes: list[str]
+) -> None:
+    console, _ = standard_consoles()
+    rows = tuple(
+        (
+            str(peak.batch_size),
+            format_bytes(peak.peak_bytes.value),
+            format_range(peak.peak_bytes.low, peak.peak_bytes.high, format_bytes),
+            {True: "yes", False: "no", None: "barely, or not"}[peak.fits],
+            "real runs here" if peak.allocated else "without allocating",
+        )
+        for peak in peaks
+    )
+    table = Table(header=("batch size", "peak", "with allowance", f"fits {device.name}", "found by"), rows=rows)
+    print_lines(console, [Text(line) for line in table.plain().split("\n")])
+    lines = [f"{device.name} has {format_bytes(device.memory_bytes)} ({device.source})."]
+    if isinstance(time, ScaledTime) and profile is not None:
+        estimate = time.run_time_ms
+        between = format_range(estimate.low, estimate.high, format_ms)
+        lines.append(
+            f"An iteration of batch size {profile.batch_size} is estimated to take {format_ms(estimate.value)} there "
+            f"({between}; assumed, not measured), here it takes {format_ms(profile.iteration.run_time_ms)}."
+        )
+    print_lines(console, [Text(), *(Text(line, style="dim") for line in lines)])
+    print_lines(console, [Text(f"note: {printable(note)}", style="yellow") for note in dict.fromkeys(notes)])
