@@ -7,7 +7,6 @@ no table gives something unknown that still remembers which loaders its argument
 from __future__ import annotations
 
 import ast
-import sys
 from typing import TYPE_CHECKING
 
 from skyline_lsp.source.dataflow import command_line, commands, configuration, frameworks, loaders, standard_library
@@ -119,12 +118,10 @@ class Library:
             return sequence("list", [_argument(run, text, i) for i, text in enumerate(argv)])
         if full == "sys.path":
             return standard_library.SearchPath()
-        if full in ("sys.platform", "os.name"):
+        if full in ("sys.platform", "os.name", "sys.version_info"):
             return Unknown(full)
         if full in ("os.sep", "os.path.sep"):
             return Known("/")
-        if full == "sys.version_info":
-            return sequence("tuple", [Known(part) for part in sys.version_info[:3]])
         if full.startswith("wandb.config"):
             return self.tracked if full == "wandb.config" else External(full)
         if value.name.endswith("flags.FLAGS"):

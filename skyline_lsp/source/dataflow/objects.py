@@ -133,6 +133,10 @@ def set_attribute(run: Run, value: Value, name: str, new: Value) -> None:
             run.store(value.cells, name, new)
     elif isinstance(value, (Module, Class)) or (isinstance(value, Mapping) and value.namespace):
         run.store(value.cells, name, new)
+        for feed in value.feeds if isinstance(value, Mapping) else ():
+            if feed.name == name:
+                # `training_args.per_device_train_batch_size = 16`
+                feed.batch = new
     elif isinstance(value, (External, Unknown, Method)):
         run.library.set_attribute(run, value, name, new)
 
