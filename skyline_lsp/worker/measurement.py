@@ -99,6 +99,8 @@ class Measurement:
         self._frame: FrameType | None = None
         self._steps: Iterator[None] | None = None
         self._complete = False
+        self._has_all = False
+        """Whether what is still to come only makes numbers more precise."""
 
     def add_model(self, model: object) -> None:
         """Tell of a model that the program trains; others are found by themselves."""
@@ -132,7 +134,10 @@ class Measurement:
         """The program ended by itself: leave off, use what there is."""
         if self._steps is not None and not self._complete:
             self._steps.close()  # type: ignore[attr-defined]
-            self._warnings.append("The program ended before everything was measured; the numbers are fewer or absent.")
+            if not self._has_all:
+                self._warnings.append(
+                    "The program ended before everything was measured; the numbers are fewer or absent."
+                )
 
     def enough(self) -> bool:
         """Whether there is something to report."""
@@ -174,7 +179,8 @@ class Measurement:
         if goal is Goal.ESTIMATE:
             yield from self._record_memory()
             return
-        yield from self._time()
+        # As few as will do for now: a program may not have many, and the user waits for the lines.
+        yield from self._time(self._spec.measure.min_iterations)
         if goal is Goal.PROFILE:
             self._reporter.partial(self._profile())
             if problem := self_test.problem():
@@ -189,6 +195,11 @@ class Measurement:
             self._peaks = measure_peaks(self._the_device())
         if goal is Goal.PROFILE:
             self._layout_trials = try_layouts(self._the_device(), self._work.values())
+        self._has_all = True
+        if not self._timed_enough():
+            # What was done meanwhile has left caches and memory in another state.
+            yield
+            yield from self._time(self._spec.measure.max_iterations)
 
     def _warm_up(self) -> Iterator[None]:
         """Run until iterations stop getting quicker: caches, allocators and compilers settle in the first few."""
@@ -212,11 +223,10 @@ class Measurement:
             if done >= wanted and (settled or done >= wanted + 5):
                 return
 
-    def _time(self) -> Iterator[None]:
+    def _time(self, up_to: int) -> Iterator[None]:
         device, measure, timing = self._the_device(), self._spec.measure, self._timing
         device.reset_peak()
-        first = time.perf_counter()
-        while True:
+        while len(timing.times_ms) < up_to:
             device.synchronize()
             started = time.perf_counter_ns()
             yield
@@ -229,12 +239,18 @@ class Measurement:
                 f"timed {count} iteration{'s' if count > 1 else ''}, {timing.median_ms:.4g} ms",
                 min(1.0, count / measure.max_iterations),
             )
-            if count < measure.min_iterations:
-                continue
-            half_notch = 1.57 * timing.spread_ms / count**0.5
-            known = half_notch <= MEDIAN_PRECISION * timing.median_ms
-            if known or count >= measure.max_iterations or time.perf_counter() - first >= measure.time_budget_s:
+            if count >= measure.min_iterations and self._timed_enough():
                 return
+
+    def _timed_enough(self) -> bool:
+        measure, timing = self._spec.measure, self._timing
+        count = len(timing.times_ms)
+        half_notch = 1.57 * timing.spread_ms / count**0.5
+        return (
+            half_notch <= MEDIAN_PRECISION * timing.median_ms
+            or count >= measure.max_iterations
+            or sum(timing.times_ms) >= 1000 * measure.time_budget_s
+        )
 
     def _trace(self, iterations: int) -> Iterator[None]:
         device = self._the_device()

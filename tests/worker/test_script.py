@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Status
+from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Measure, Status
 from tests.worker.worker_process import Run, Worker, failure_of, line_of, marked_line, spec, worker
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -341,16 +342,28 @@ def test_program_that_ends_in_time(warm_worker: Worker, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(source, encoding="utf-8")
     warm_worker.initialize(tmp_path)
-    from dataclasses import replace
-
-    from skyline_lsp.protocol import Measure
-
     asked = spec(path, goal=Goal.PROFILE)
     asked = replace(asked, measure=Measure(warm_up=1, min_iterations=50, max_iterations=50))
     whole = check_done(warm_worker.run(asked))
     assert whole.result.profile is not None
     assert 1 <= whole.result.profile.iteration.iterations < 6
     assert "exit handler" in whole.output
+
+
+def test_lines_come_before_precision(warm_worker: Worker, tmp_path: Path) -> None:
+    """A short program whose iterations differ has its lines and its memory measured; what is left of it is timed."""
+    source = NET + "for step in range(40):\n    train_step(4 if step % 2 else 40_000)\n    optimizer.step()\n"
+    path = tmp_path / "train.py"
+    path.write_text(source, encoding="utf-8")
+    warm_worker.initialize(tmp_path)
+    asked = spec(path, goal=Goal.PROFILE)
+    measure = Measure(warm_up=1, min_iterations=2, max_iterations=1000, time_budget_s=1000.0)
+    profile = check_done(warm_worker.run(replace(asked, measure=measure))).result.profile
+    assert profile is not None
+    assert profile.warnings == ()
+    assert profile.lines
+    assert profile.iteration.peak_bytes > 0
+    assert profile.iteration.iterations > 20
 
 
 def test_stop_leaves_no_trace(warm_worker: Worker, tmp_path: Path) -> None:
