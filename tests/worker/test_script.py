@@ -540,6 +540,77 @@ def test_batch_size(warm_worker: Worker, tmp_path: Path, name: str) -> None:
     assert whole.result.sample.batch_size == 6
 
 
+MICRO_BATCHES = {
+    "one batch": ("train_step(); optimizer.step()", 1),
+    "accumulation without a loader": (
+        "for _ in range(3): net(torch.randn(4, 8)).sum().backward()\n    optimizer.step()",
+        3,
+    ),
+    "two losses": (
+        "y = net(torch.randn(4, 8)); y.sum().backward(retain_graph=True); y.mean().backward(); optimizer.step()",
+        1,
+    ),
+    "two views of a batch": ("x = torch.randn(4, 8); (net(x) + net(-x)).sum().backward(); optimizer.step()", 1),
+    "closure": ("optimizer.step(lambda: [train_step() for _ in range(3)] and None)", 1),
+    "accumulation": ("for _ in range(3): net(next(batches)[0]).sum().backward()\n    optimizer.step()", 3),
+    "prefetched": ("net(ahead[0]).sum().backward(); optimizer.step(); ahead = next(batches)", 1),
+    "chunks of a batch": ("for part in next(batches)[0].chunk(2): net(part).sum().backward()\n    optimizer.step()", 1),
+    "validation": (
+        """train_step(); net(next(batches)[0]).sum().backward()
+    for _ in range(3 * (step % 4 == 3)): next(valid)
+    net(next(batches)[0]).sum().backward()
+    optimizer.step()""",
+        2,
+    ),
+    "critic": (
+        """for _ in range(2): critic(net(torch.randn(4, 8))).sum().backward()
+    critic_optimizer.step()
+    critic(net(torch.randn(4, 8))).sum().backward(); optimizer.step()""",
+        1,
+    ),
+}
+"""What an iteration does, and how many batches that is."""
+
+MICRO_BATCH_DATA = """
+critic = nn.Linear(2, 1)
+def endless():
+    data = torch.utils.data.TensorDataset(torch.randn(64, 8))
+    loader = torch.utils.data.DataLoader(data, batch_size=4)
+    while True:
+        yield from loader
+batches, valid = endless(), endless()
+"""
+
+
+@pytest.mark.parametrize("name", MICRO_BATCHES)
+def test_micro_batches(warm_worker: Worker, tmp_path: Path, name: str) -> None:
+    """Batches of an iteration are counted where they are loaded, else by what goes through the model and back."""
+    loop, expected = MICRO_BATCHES[name]
+    source = NET + MICRO_BATCH_DATA
+    if "critic" in loop:
+        source += "critic_optimizer = torch.optim.Adam(critic.parameters())\n"
+    if "ahead" in loop:
+        source += "ahead = next(batches)\n"
+    source += f"for step in range(1000):\n    {loop}\n"
+    profile = check_done(run(warm_worker, tmp_path, source, goal=Goal.PROFILE)).result.profile
+    assert profile is not None
+    assert (profile.batch_size, profile.micro_batches) == (4, expected)
+    samples = 4 * expected
+    assert profile.iteration.samples_per_second == pytest.approx(1000 * samples / profile.iteration.run_time_ms)
+
+
+def test_sample_tells_what_the_model_is_fed(warm_worker: Worker, tmp_path: Path) -> None:
+    """A run that measures time and memory alone has the shapes of a training batch too, not of validation."""
+    source = NET + (
+        "while True:\n    with torch.no_grad():\n        net(torch.randn(100, 8))\n"
+        "    for _ in range(2):\n        train_step(6)\n    optimizer.step()\n"
+    )
+    batch = check_done(run(warm_worker, tmp_path, source)).result.batch
+    assert batch is not None
+    assert batch.shapes == ((6, 8),)
+    assert batch.micro_batches == 2
+
+
 def test_no_batch(warm_worker: Worker, tmp_path: Path) -> None:
     """A program that calls no module has no batch size; nothing goes on looking for one."""
     source = (
