@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from skyline_lsp.source.config_files import CONFIG_SUFFIXES, ConfigError, integers, kind_of, read_config
 from skyline_lsp.source.dataflow.branches import OutOfSteps
 from skyline_lsp.source.dataflow.interpreter import MAX_STEPS, Run
-from skyline_lsp.source.dataflow.loaders import WHOLE_DATA
+from skyline_lsp.source.dataflow.loaders import TRAINING_BATCH, WHOLE_DATA
 from skyline_lsp.source.dataflow.objects import bind
 from skyline_lsp.source.dataflow.operators import speaks_of_batch
 from skyline_lsp.source.dataflow.values import (
@@ -429,8 +429,10 @@ def _argument_site(run: Run, found: _Found, literal: ArgumentLiteral) -> Site:
 
 def _reader(feed: Feed) -> str:
     call = re.sub(r"^(?:torch\.utils\.data\.|builtins\.)", "", feed.call)
+    if len(call) > 40:
+        call = call.rsplit(".", 1)[-1]
     if feed.name:
-        return call if feed.name == call else f"{feed.name}'s {call}"
+        return call if feed.name in (call, *TRAINING_BATCH) else f"{feed.name}'s {call}"
     if feed.line:
         return f"the {call} at line {feed.line}" if call.isidentifier() else f"{call} at line {feed.line}"
     return call
