@@ -429,12 +429,15 @@ ARGUMENT is a plist; the current file is added where it names none."
         "\n")))))
 
 (defun skyline-lsp--show-retuned (answer)
-  "Show what became of a change of the batch size, from ANSWER."
-  (cond ((skyline-lsp--get answer :applied)
-         (message "Skyline: batch size %s -> %s"
-                  (skyline-lsp--get answer :old) (skyline-lsp--get answer :new)))
-        ((skyline-lsp--get answer :reason)
-         (message "Skyline: %s" (skyline-lsp--get answer :reason)))))
+  "Show what became of a change of the batch size, from ANSWER.
+Where the edit was not made, the server says so itself."
+  (let ((edit (or (skyline-lsp--get answer :edit) answer)))
+    (when (skyline-lsp--get edit :applied)
+      (message "Skyline: batch size %s -> %s%s"
+               (skyline-lsp--get edit :old) (skyline-lsp--get edit :new)
+               (if-let* ((reason (skyline-lsp--get answer :reason)))
+                   (concat ": " reason)
+                 "")))))
 
 ;;;###autoload
 (defun skyline-lsp-profile (&optional batch-size)
@@ -469,26 +472,23 @@ With a prefix argument, ask for the BATCH-SIZE to run it with."
 
 (defconst skyline-lsp--goals
   '(("throughput" . "Samples a second: ")
-    ("memory" . "Peak memory, in MiB: ")
+    ("memory" . "Peak memory, such as 6GiB or 80%: ")
     ("maxThroughput")
     ("fit"))
   "Goals of `skyline-lsp-retune', with the question for those with a value.")
 
 (defun skyline-lsp-retune (goal &optional value)
   "Write the batch size into the source that reaches GOAL.
-GOAL is \"throughput\", where VALUE is in samples a second; \"memory\", where
-VALUE is a peak in MiB; \"maxThroughput\", past which throughput gains little;
-or \"fit\", the largest that fits in the device's memory."
+GOAL is \"throughput\", with VALUE in samples a second; \"memory\", with VALUE
+a peak such as \"6GiB\" or \"80%\"; \"maxThroughput\", past which throughput gains
+little; or \"fit\", the largest that fits in the device's memory."
   (interactive
    (let* ((goal (completing-read "Retune for: " skyline-lsp--goals nil t))
           (question (cdr (assoc goal skyline-lsp--goals))))
-     (list goal (and question (read-number question)))))
-  (skyline-lsp--ask
-   "skyline.retune"
-   (append (list :goal goal)
-           (and value
-                (list :value (if (equal goal "memory") (* value 1048576) value))))
-   #'skyline-lsp--show-retuned))
+     (list goal (and question (read-string question)))))
+  (skyline-lsp--ask "skyline.retune"
+                    (append (list :goal goal) (and value (list :value value)))
+                    #'skyline-lsp--show-retuned))
 
 (defun skyline-lsp-preview (batch-size)
   "Show all figures as predicted for BATCH-SIZE; the source stays as it is."

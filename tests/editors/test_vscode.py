@@ -88,6 +88,8 @@ def test_vscode(project: Project, node: dict[str, str], vscode: Path) -> None:
     assert any("samples/s" in lens for lens in screen["lenses"]), screen
     assert "samples/s" in screen["status"]
     assert any("fwd" in line and "bwd" in line for line in screen["lines"]), screen
+    assert screen["marks"], screen
+    assert "samples/s" in screen["panel"]
     assert any(item.startswith("5") for item in screen["pick"]), screen
 
 

@@ -12,8 +12,9 @@ import {
   type Disposable,
 } from "vscode";
 
+import { reachable } from "./address";
 import { pickBatchSize } from "./batchSizePick";
-import { parseMemory, summary } from "./format";
+import { summary } from "./format";
 import { isPrediction, type Choice, type Prediction, type Retuned, type Site, type Status } from "./protocol";
 import { tell, type Server } from "./server";
 
@@ -53,7 +54,7 @@ export function registerCommands(server: Server): Disposable[] {
     commands.registerCommand("skyline.openPanelInBrowser", async () => {
       const panel = await tell(server.ask<{ url: string }>("skyline.openPanel", { ...here(), show: false }));
       if (panel) {
-        await env.openExternal(await env.asExternalUri(Uri.parse(panel.url)));
+        await env.openExternal(await reachable(Uri.parse(panel.url)));
       }
     }),
     new Forwarding(server, new Set(Object.keys(handlers))),
@@ -143,8 +144,18 @@ async function retune(server: Server, argument: Argument): Promise<void> {
     return;
   }
   const goals = [
-    { label: "Throughput...", detail: "The smallest batch size that reaches so many samples a second", goal: "throughput" },
-    { label: "Peak memory...", detail: "The largest batch size that stays below it", goal: "memory" },
+    {
+      label: "Throughput...",
+      detail: "The smallest batch size that reaches so many samples a second",
+      goal: "throughput",
+      ask: "Samples a second, such as 250",
+    },
+    {
+      label: "Peak memory...",
+      detail: "The largest batch size that stays below it",
+      goal: "memory",
+      ask: "Peak memory, such as 6 GiB or 80 %",
+    },
     { label: "Most throughput", detail: "The batch size past which throughput gains little", goal: "maxThroughput" },
     { label: "Largest that fits", detail: "In the memory of the device", goal: "fit" },
   ];
@@ -152,39 +163,23 @@ async function retune(server: Server, argument: Argument): Promise<void> {
   if (!picked) {
     return;
   }
-  let value: number | undefined;
-  if (picked.goal === "throughput" || picked.goal === "memory") {
-    value = await (picked.goal === "throughput" ? askThroughput() : askMemory());
-    if (value === undefined) {
+  let value: string | undefined;
+  if (picked.ask) {
+    value = await window.showInputBox({ title: picked.ask });
+    if (!value) {
       return;
     }
   }
   await apply(server, "skyline.retune", { ...argument, goal: picked.goal, value });
 }
 
-async function askThroughput(): Promise<number | undefined> {
-  const typed = await window.showInputBox({
-    title: "Samples a second",
-    validateInput: (text) => (Number(text) > 0 ? undefined : "A number above 0, such as 250"),
-  });
-  return typed === undefined ? undefined : Number(typed);
-}
-
-async function askMemory(): Promise<number | undefined> {
-  const typed = await window.showInputBox({
-    title: "Peak memory",
-    validateInput: (text) => (parseMemory(text) === undefined ? "An amount, such as 6 GiB" : undefined),
-  });
-  return typed === undefined ? undefined : parseMemory(typed);
-}
-
-/** Have the server edit the source, and say what it did. */
+/** Have the server edit the source, and say what it did; where the edit was not made, the server says so itself. */
 async function apply(server: Server, command: string, argument: Argument): Promise<void> {
   const result = await whileShown("retuning", tell(server.ask<Retuned>(command, argument)));
-  if (result?.applied) {
-    window.setStatusBarMessage(`Skyline: batch size ${result.old} -> ${result.new}`, 5000);
-  } else if (result?.reason) {
-    void window.showWarningMessage(`Skyline: ${result.reason}`);
+  const edit = result?.edit ?? result;
+  if (edit?.applied) {
+    const reason = result?.edit && result.reason ? `: ${result.reason}` : "";
+    window.setStatusBarMessage(`Skyline: batch size ${edit.old} -> ${edit.new}${reason}`, 8000);
   }
 }
 

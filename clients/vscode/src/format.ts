@@ -17,15 +17,6 @@ export function memory(bytes: number): string {
   return bytes >= GIB ? `${(bytes / GIB).toFixed(2)} GiB` : `${(bytes / MIB).toFixed(0)} MiB`;
 }
 
-/** "1500", "1.5 GiB" or "6GiB" to bytes. */
-export function parseMemory(text: string): number | undefined {
-  const match = /^([\d.]+)\s*(B|MB|GB|MiB|GiB|M|G)?$/i.exec(text.trim());
-  const scales: Record<string, number> = { "": 1, b: 1, mb: 1e6, gb: 1e9, mib: MIB, gib: GIB, m: MIB, g: GIB };
-  const scale = match && scales[(match[2] ?? "").toLowerCase()];
-  const value = match ? Number(match[1]) : Number.NaN;
-  return scale && value > 0 ? Math.floor(value * scale) : undefined;
-}
-
 /** A whole number of at least 1. */
 export function parseBatchSize(text: string): number | undefined {
   return /^\d+$/.test(text.trim()) && Number(text) >= 1 ? Number(text) : undefined;

@@ -1,7 +1,9 @@
 /** The interactive panel beside the code: the server's loopback page inside a webview. */
 
-import { commands, env, Uri, ViewColumn, window, type Disposable, type WebviewPanel } from "vscode";
+import { randomBytes } from "node:crypto";
+import { commands, Uri, ViewColumn, window, type Disposable, type WebviewPanel } from "vscode";
 
+import { reachable } from "./address";
 import { tell, type Server } from "./server";
 
 export class Panel implements Disposable {
@@ -50,25 +52,56 @@ export class Panel implements Disposable {
     if (!panel) {
       return false;
     }
-    // Where the server runs on another machine, this makes the editor forward the port.
-    view.webview.html = page(await env.asExternalUri(Uri.parse(panel.url)));
+    view.webview.html = page(await reachable(Uri.parse(panel.url)));
     return true;
   }
 }
 
-/** Nothing but a frame: what is in it comes from the server, and only that origin is let in. */
+/** What the panel's style sheet takes from the editor's theme. */
+const THEME = [
+  "descriptionForeground",
+  "editor-background",
+  "editor-font-family",
+  "editorWidget-background",
+  "focusBorder",
+  "font-family",
+  "foreground",
+  "panel-border",
+  "textLink-foreground",
+].map((name) => `--vscode-${name}`);
+
+/** Nothing but a frame: what is in it comes from the server, and only that origin is let in. It gets the theme. */
 function page(address: Uri): string {
   const origin = `${address.scheme}://${address.authority}`;
-  // The token in the query must arrive as it is.
+  const nonce = randomBytes(16).toString("base64");
+  const policy = `default-src 'none'; frame-src ${origin}; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}';`;
   const source = address.toString(true).replace(/&/g, "&amp;").replace(/"/g, "&quot;");
   return `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; frame-src ${origin}; style-src 'unsafe-inline';">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
 <title>Skyline</title>
-<style>html, body, iframe { margin: 0; padding: 0; width: 100%; height: 100vh; border: 0; display: block; }</style>
+<style nonce="${nonce}">
+html, body, iframe { margin: 0; padding: 0; width: 100%; height: 100vh; border: 0; display: block; }
+</style>
 </head>
-<body><iframe src="${source}" title="Skyline"></iframe></body>
+<body>
+<iframe src="${source}" title="Skyline"></iframe>
+<script nonce="${nonce}">
+const frame = document.querySelector("iframe");
+function sendTheme() {
+  const style = getComputedStyle(document.documentElement);
+  const variables = {};
+  for (const name of ${JSON.stringify(THEME)}) {
+    variables[name] = style.getPropertyValue(name).trim();
+  }
+  const dark = /vscode-(dark|high-contrast)(?!-light)/.test(document.body.className);
+  frame.contentWindow.postMessage({ type: "skyline.theme", kind: dark ? "dark" : "light", variables }, "${origin}");
+}
+frame.addEventListener("load", sendTheme);
+new MutationObserver(sendTheme).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+</script>
+</body>
 </html>`;
 }

@@ -34,14 +34,20 @@ export interface Site {
   reason?: string | null;
 }
 
-/** Answer of `skyline.setBatchSize` and `skyline.retune`. */
-export interface Retuned {
+/** Answer of `skyline.setBatchSize`. */
+export interface Edited {
   applied: boolean;
-  path?: string;
-  line?: number;
-  old?: number;
-  new?: number;
+  path: string;
+  line: number;
+  old: string;
+  new: string;
+  /** Why it was not applied. */
   reason?: string | null;
+}
+
+/** Answer of `skyline.retune`, and of `skyline.setBatchSize` where there is no `edit`. */
+export interface Retuned extends Partial<Edited> {
+  edit?: Edited;
 }
 
 /** One of the answer of `skyline.costs`. */

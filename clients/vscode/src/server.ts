@@ -20,6 +20,7 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 
+import { embedders } from "./address";
 import { selectedInterpreter } from "./interpreter";
 import { findServer } from "./launch";
 
@@ -125,7 +126,7 @@ export class Server implements Disposable {
       // Never the opened folder: Python would import modules from it.
       options: { cwd: this.context.extensionPath },
     };
-    const client = new Client("skyline", "Skyline", { run, debug: run }, this.options());
+    const client = new Client("skyline", "Skyline", { run, debug: run }, await this.options());
     this.client = client;
     client.onDidChangeState(() => this.startedOrStopped.fire());
     try {
@@ -150,10 +151,11 @@ export class Server implements Disposable {
     }
   }
 
-  private options(): LanguageClientOptions {
+  private async options(): Promise<LanguageClientOptions> {
+    const told = { trusted: workspace.isTrusted, panelEmbedders: await embedders() };
     return {
       documentSelector: SELECTOR,
-      initializationOptions: { ...this.settings(undefined), trusted: workspace.isTrusted },
+      initializationOptions: { ...this.settings(undefined), ...told },
       outputChannel: this.log,
       traceOutputChannel: this.trace,
       revealOutputChannelOn: RevealOutputChannelOn.Never,

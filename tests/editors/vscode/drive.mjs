@@ -36,6 +36,10 @@ try {
   await page.keyboard.press("Control+End");
   await page.locator(".view-line", { hasText: "fwd" }).first().waitFor();
   screen.lines = await page.locator(".view-line").allInnerTexts();
+  await page.locator(".glyph-margin-widgets .cgmr[style*=data], .glyph-margin-widgets .cgmr").first().waitFor();
+  screen.marks = await page.locator(".glyph-margin-widgets .cgmr").evaluateAll((marks) =>
+    marks.map((mark) => getComputedStyle(mark).backgroundImage).filter((image) => image.includes("svg")),
+  );
   await picture("costs");
 
   await quickOpen("providers.py");
@@ -45,6 +49,10 @@ try {
   screen.pick = await page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
   await picture("predict");
   await page.keyboard.press("Escape");
+
+  await command("Skyline: Open the Panel");
+  screen.panel = await panelText(/samples\/s/);
+  await picture("panel");
 } catch (error) {
   screen.error = String(error.stack ?? error);
   await picture("failure");
@@ -83,6 +91,23 @@ async function waitForStatus(wanted) {
   const item = page.locator("[id='skyline-lsp.skyline-lsp.skyline.status']", { hasText: wanted });
   await item.waitFor();
   return item.innerText();
+}
+
+/** What the panel's page, some frames deep, shows, once it shows something like that. */
+async function panelText(wanted) {
+  const until = Date.now() + LIMIT_MS;
+  for (;;) {
+    for (const frame of page.frames().filter((one) => /^http:\/\/127\.0\.0\.1:\d+\/[\w-]{20,}\//.test(one.url()))) {
+      const text = await frame.locator("body").innerText();
+      if (wanted.test(text)) {
+        return text;
+      }
+    }
+    if (Date.now() > until) {
+      throw new Error(`the panel does not show ${wanted}; frames: ${page.frames().map((one) => one.url()).join(", ")}`);
+    }
+    await page.waitForTimeout(200);
+  }
 }
 
 async function picture(name) {

@@ -4,9 +4,6 @@ local show = require('skyline.show')
 
 local M = {}
 
-local MIB = 1024 * 1024
-local UNITS = { [''] = 1, B = 1, MB = 1e6, GB = 1e9, MIB = MIB, GIB = 1024 * MIB, M = MIB, G = 1024 * MIB }
-
 ---@return vim.lsp.Client?
 local function client_of(bufnr)
   local clients = vim.lsp.get_clients({ name = 'skyline', bufnr = bufnr })
@@ -58,29 +55,21 @@ local function batch_size(text)
   show.error(('a batch size is a whole number of at least 1%s'):format(text and (', not ' .. text) or ''))
 end
 
---- "6GiB" or "500 MiB" to bytes.
----@param text string
----@return number?
-local function bytes(text)
-  local number, unit = text:match('^([%d.]+)%s*(%a*)$')
-  local scale = number and UNITS[unit:upper()]
-  return scale and tonumber(number) and math.floor(tonumber(number) * scale) or nil
-end
-
+--- Where the edit was not made, the server says so itself.
 local function retuned(result)
-  if type(result) == 'table' and result.applied == false then
-    show.error(result.reason or 'the batch size was not changed')
-  elseif type(result) == 'table' and result.new then
-    show.info(('batch size %s -> %s'):format(result.old, result.new))
+  local edit = type(result) == 'table' and (result.edit or result) or {}
+  if edit.applied then
+    local reason = result.edit and type(result.reason) == 'string' and ': ' .. result.reason or ''
+    show.info(('batch size %s -> %s%s'):format(edit.old, edit.new, reason))
   end
 end
 
---- Goals of `:Skyline retune`, with how the word after them is read.
+--- Goals of `:Skyline retune`: their names for the server, and what the words after them say.
 local goals = {
-  throughput = { goal = 'throughput', read = tonumber, wants = 'samples a second, such as 250' },
-  memory = { goal = 'memory', read = bytes, wants = 'a peak, such as 6GiB' },
-  ['max-throughput'] = { goal = 'maxThroughput' },
-  fit = { goal = 'fit' },
+  throughput = { name = 'throughput', wants = 'samples a second, such as 250' },
+  memory = { name = 'memory', wants = 'a peak, such as 6GiB or 80%' },
+  ['max-throughput'] = { name = 'maxThroughput' },
+  fit = { name = 'fit' },
 }
 
 ---@class skyline.Subcommand
@@ -126,12 +115,12 @@ local subcommands = {
     run = function(words)
       local goal = goals[words[1]]
       if goal then
-        local value = goal.read and goal.read(table.concat(words, ' ', 2))
-        if goal.read and not value then
+        local value = goal.wants and table.concat(words, ' ', 2)
+        if value == '' then
           show.error(('retune %s wants %s'):format(words[1], goal.wants))
           return
         end
-        ask('skyline.retune', { goal = goal.goal, value = value }, retuned)
+        ask('skyline.retune', { goal = goal.name, value = value }, retuned)
         return
       end
       local size = batch_size(words[1])
