@@ -49,7 +49,11 @@ class Program:
         """How the worker starts it."""
         provider = self.entry_point is not None and self.entry_point.kind is EntryPointKind.PROVIDER
         return Entry(
-            kind=EntryKind.PROVIDER if provider else EntryKind.SCRIPT, path=self.path, arguments=self.arguments
+            kind=EntryKind.PROVIDER if provider else EntryKind.SCRIPT,
+            path=self.path,
+            arguments=self.arguments,
+            # As under `python train.py`: what the arguments name is looked up from where the command is given.
+            working_directory=None if provider else os.getcwd(),
         )
 
 
