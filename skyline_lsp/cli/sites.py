@@ -84,11 +84,13 @@ def another_size(site: Site) -> int:
 
 
 def follows(before: BatchReport | None, after: BatchReport | None, size: int, factor: Fraction) -> bool:
-    """Whether some dimension of what the model is fed changed as the value did: by `factor`, or to `size` where the
-    value as it stands is none (-1, for a size that the program finds by itself).
+    """Whether the batch changed as the value did: by `factor`, or to `size` where the value as it stands is none (-1,
+    for a size that the program finds by itself). Where it is not known which dimension is the batch's, any will do.
     """
     if before is None or after is None:
         return False
+    if before.batch_size is not None and after.batch_size is not None:
+        return after.batch_size == before.batch_size * factor or after.batch_size == size != before.batch_size
     return any(
         new == old * factor or new == size != old
         for shapes in zip(before.shapes, after.shapes, strict=False)

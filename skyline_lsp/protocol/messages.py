@@ -243,8 +243,12 @@ class BatchReport:
     """What the model was seen to be fed."""
 
     shapes: tuple[tuple[int, ...], ...]
-    """Shape of each tensor input of the first module called in the iteration; empty where no module was called."""
+    """Shape of each tensor input of the first module called in the iteration, in training where one was; empty where no
+    module was called.
+    """
     micro_batches: int = 1
+    batch_size: int | None = None
+    """Samples in a batch, as seen; None where it could not be told, and for a provider, which is told."""
 
 
 class Status(str, enum.Enum):

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 
 from skyline_lsp import protocol
-from skyline_lsp.protocol import Goal, RunSpec, Stage
+from skyline_lsp.protocol import EntryKind, Goal, RunSpec, Stage
 from skyline_lsp.worker import assembly, compilation, self_test
 from skyline_lsp.worker.calibration import measure_peaks
 from skyline_lsp.worker.call_tree import CallTree
@@ -193,7 +193,8 @@ class Measurement:
         if goal is Goal.PROFILE and self._peaks is None:
             self._reporter.progress(Stage.CALIBRATING, "measuring what the device can do at most")
             self._peaks = measure_peaks(self._the_device())
-        if goal is Goal.PROFILE:
+        # On a CPU the layers between the convolutions decide which layout is the better one.
+        if goal is Goal.PROFILE and self._the_device().kind != "cpu":
             self._layout_trials = try_layouts(self._the_device(), self._work.values())
         self._has_all = True
         if not self._timed_enough():
@@ -405,7 +406,9 @@ class Measurement:
             return None
         # The last batch of an epoch may be smaller.
         shapes = _most_common([shapes for shapes, _ in self._fed])
-        return protocol.BatchReport(shapes=shapes, micro_batches=self._batches_of_an_iteration())
+        # A provider is told its batch size, so that what it was told is no observation.
+        seen = None if self._spec.entry.kind is EntryKind.PROVIDER else self.batch_size
+        return protocol.BatchReport(shapes=shapes, micro_batches=self._batches_of_an_iteration(), batch_size=seen)
 
     def _batches_of_an_iteration(self) -> int:
         if self.micro_batches is not None:

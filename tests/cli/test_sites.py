@@ -34,6 +34,14 @@ def test_a_model_that_was_not_seen_proves_nothing() -> None:
     assert follows(None, BatchReport(shapes=((4,),)), 4, Fraction(1, 2)) is False
 
 
+def test_the_length_of_a_sequence_is_no_batch_size() -> None:
+    """Where it is known which dimension is the batch's, another one that changes proves nothing."""
+    before, after = BatchReport(shapes=((8, 6),), batch_size=6), BatchReport(shapes=((4, 6),), batch_size=6)
+    assert follows(before, after, 4, Fraction(4, 8)) is False
+    after = BatchReport(shapes=((8, 3),), batch_size=3)
+    assert follows(before, after, 3, Fraction(3, 6)) is True
+
+
 def test_a_size_that_the_program_finds() -> None:
     """A site that says -1 is followed when another number there is the batch."""
     assert follows(BatchReport(shapes=((16, 2),)), BatchReport(shapes=((3, 2),)), 3, Fraction(3, -1)) is True
