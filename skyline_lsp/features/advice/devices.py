@@ -11,6 +11,8 @@ from skyline_lsp.protocol import LayoutTrial, Product
 HALF = ("bfloat16", "float16")
 LEAST_SPEEDUP = 1.5
 """Of half precision's peak over single precision's: below, conversions eat up what is won."""
+PROCESSOR_SPEEDUP = 2.5
+"""On a CPU, whose peaks are less certain: one with units for bfloat16 gains more, one without them nothing."""
 LEAST_PERCENT = 5.0
 LAYOUT_SPEEDUP = 1.2
 """Of the convolutions that were tried: what is not tried, such as pooling, may lose a little."""
@@ -29,9 +31,10 @@ def mixed_precision(case: Case) -> Iterator[Advice]:
     if peaks is None or place is None:
         return
     single = peaks.flop_per_second.get("float32", 0.0)
-    half = max(HALF, key=lambda name: peaks.flop_per_second.get(name, 0.0))
+    types = HALF if case.accelerated else HALF[:1]
+    half = max(types, key=lambda name: peaks.flop_per_second.get(name, 0.0))
     quick = peaks.flop_per_second.get(half, 0.0)
-    if single <= 0 or quick < LEAST_SPEEDUP * single:
+    if single <= 0 or quick < single * (LEAST_SPEEDUP if case.accelerated else PROCESSOR_SPEEDUP):
         return
     by_type: Counter[str] = Counter()
     for node in case.profile.tree:
@@ -66,7 +69,13 @@ def mixed_precision(case: Case) -> Iterator[Advice]:
 def channels_last(case: Case) -> Iterator[Advice]:
     """The costliest convolutions are quicker with the channels last, as tried on this device."""
     trials, place = case.profile.layout_trials, case.model_line
-    if not trials or place is None or any(trial.rounds_won < ROUNDS_WON * trial.rounds for trial in trials):
+    # On a CPU the layers between the convolutions decide, and no trial of convolutions tells of them.
+    if (
+        not case.accelerated
+        or not trials
+        or place is None
+        or any(trial.rounds_won < ROUNDS_WON * trial.rounds for trial in trials)
+    ):
         return
     before_ms = sum(trial.count * trial.contiguous_ms for trial in trials)
     after_ms = sum(trial.count * trial.channels_last_ms for trial in trials)

@@ -53,6 +53,18 @@ def test_half_precision_where_the_device_gains() -> None:
     assert one.change is None
 
 
+def test_half_precision_on_a_processor() -> None:
+    """A CPU is advised on bfloat16 alone, and only where it is much quicker: its peaks are less certain."""
+
+    def peaks(**given: float) -> Peaks:
+        return Peaks(flop_per_second={"float32": 1e12, **given}, bytes_per_second=1e10, launch_ms=0.005)
+
+    assert not advice_of(computing(peaks=peaks(bfloat16=2e12)), MODEL)
+    assert not advice_of(computing(peaks=peaks(float16=8e12)), MODEL)
+    assert advice_of(computing(peaks=peaks(bfloat16=3e12)), MODEL)
+    assert advice_of(computing(peaks=peaks(bfloat16=2e12), device=H200), MODEL)
+
+
 def test_half_precision_where_nothing_is_gained() -> None:
     """On a device that is no quicker, in a program that is mixed already or not compute-bound, nothing is said."""
     slow = Peaks(flop_per_second={"float32": 1e12, "bfloat16": 1.2e12}, bytes_per_second=1e10, launch_ms=0.005)
@@ -81,7 +93,7 @@ def trial(contiguous_ms: float, channels_last_ms: float, **changes: Any) -> Layo
 def in_layouts(*trials: LayoutTrial) -> Profile:
     product = convolving(1).products[0]
     slow = Peaks(flop_per_second={"float32": 1e12}, bytes_per_second=1e10, launch_ms=0.005)
-    return computing(layout_trials=trials, products=(replace(product, node=1),), peaks=slow)
+    return computing(layout_trials=trials, products=(replace(product, node=1),), peaks=slow, device=H200)
 
 
 def test_channels_last_where_it_was_tried_and_won() -> None:
@@ -90,6 +102,11 @@ def test_channels_last_where_it_was_tried_and_won() -> None:
     assert (one.code, one.line) == (AdviceCode.CHANNELS_LAST, 1)
     assert "3 x 3, 64 to 128 channels, float32) and 1 other took 22 ms" in one.message
     assert "32 ms as they are: up to 10 % of the iteration" in one.message
+
+
+def test_channels_last_on_a_processor() -> None:
+    """On a CPU convolutions alone do not tell, and nothing is said."""
+    assert not advice_of(replace(in_layouts(trial(12, 8)), device=CPU), MODEL)
 
 
 @pytest.mark.parametrize(
