@@ -1,6 +1,7 @@
 """Frameworks that own the loop: their iterations are found, and costs stand at the user's lines."""
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,25 @@ def test_proof(framework_worker: Worker, program: Path) -> None:
         assert batch is not None
         assert batch.shapes[0][0] == expected
         assert batch.micro_batches == micro_batches
+
+
+def test_two_optimizers(framework_worker: Worker, tmp_path: Path) -> None:
+    """With two optimizers stepped by hand an iteration is one step of each; validation in between is not what the model
+    trains on, and checkpoints that the program writes are whole.
+    """
+    program = Path(shutil.copy(PROGRAMS / "lightning_gan.py", tmp_path))
+    framework_worker.initialize(tmp_path)
+    result = framework_worker.run(spec(program, goal=Goal.PROFILE)).result
+    assert result.profile is not None, result
+    assert (result.profile.batch_size, result.profile.micro_batches) == (20, 1)
+    assert result.batch is not None
+    assert result.batch.shapes[0][0] == 20
+    source = program.read_text(encoding="utf-8")
+    lines = {marked_line(source, f"# {mark}") for mark in ("CRITIC", "GENERATOR")}
+    assert {use.line for use in result.profile.optimizers} == lines
+    checkpoints = list(tmp_path.rglob("*.ckpt"))
+    assert checkpoints
+    assert all(zipfile.is_zipfile(checkpoint) for checkpoint in checkpoints)
 
 
 def test_cancel(framework_worker: Worker, program: Path) -> None:
