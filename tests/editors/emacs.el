@@ -147,10 +147,16 @@
   (skyline-lsp-status)
   (test-note 'status (test-wait-for "the status" (test-message-p "Skyline: providers.py")))
 
+  (let ((browse-url-browser-function (lambda (address &rest _) (test-note 'panel address))))
+    (skyline-lsp-open-panel)
+    (test-wait-for "the panel" (lambda () (assq 'panel test-result))))
+
   (skyline-lsp-profile 16)
   (test-wait-for "the lens of a run" (test-lens-p "(cancel)"))
   (skyline-lsp-cancel)
-  (test-wait-for "the lens after the run was cancelled" (test-lens-p "profile again")))
+  (test-wait-for "the lens after the run was cancelled" (test-lens-p "profile again"))
+  (skyline-lsp-clear)
+  (test-wait-for "the lens after the profile was cleared" (test-lens-p "Profile this training step")))
 
 (defun test-run ()
   "Run the main job, write the result and leave."

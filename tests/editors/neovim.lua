@@ -174,10 +174,21 @@ local function main()
   vim.cmd('Skyline status')
   result.status = wait_for('the status', message('providers.py'))
 
+  vim.ui.open = function(address)
+    result.panel = address
+  end
+  vim.cmd('Skyline panel')
+  wait_for('the panel', function()
+    return result.panel
+  end)
+
   vim.cmd('Skyline profile 16')
   wait_for('the lens of a run', a_lens('(cancel)'))
   vim.cmd('Skyline cancel')
   wait_for('the lens after the run was cancelled', a_lens('profile again'))
+
+  vim.cmd('Skyline clear')
+  wait_for('the lens after the profile was cleared', a_lens('Profile this training step'))
 
   vim.cmd('checkhealth skyline')
   result.health = text()

@@ -61,6 +61,7 @@ def test_emacs(project: Project, environment: dict[str, str], emacs: str) -> Non
     assert (found["after_action"], found["undone_action"]) == (found["after"], before)
     assert "predict" in found["prediction"] or "measured" in found["prediction"]
     assert "ready" in found["status"]
+    assert found["panel"].startswith("http://127.0.0.1:")
     # What is on the screen, not only in Emacs' memory: a lens and a hint.
     screen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
     assert "Profile this training step" in screen

@@ -52,5 +52,6 @@ def test_neovim(project: Project, environment: dict[str, str], neovim: str) -> N
     (site,) = found["sites"]
     assert site["line"] == project.line_of(project.providers, "batch_size: int = 8")
     assert "ready" in found["status"]
+    assert found["panel"].startswith("http://127.0.0.1:")
     assert "skyline-lsp" in found["health"]
     assert "ERROR" not in found["health"]

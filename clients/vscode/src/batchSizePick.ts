@@ -30,10 +30,9 @@ export async function pickBatchSize(server: Server, uri: string | undefined, tit
       if (turn !== typed) {
         return;
       }
-      if (prediction) {
-        named[index] = { ...plain(size, current), description: summary(prediction), detail: intervals(prediction) };
-        pick.items = [...named];
-      }
+      const known = prediction && { description: summary(prediction), detail: intervals(prediction) };
+      named[index] = { ...plain(size, current), ...(known ?? { description: "no prediction yet" }) };
+      pick.items = [...named];
     }
     pick.busy = false;
   };
