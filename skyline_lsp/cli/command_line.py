@@ -148,10 +148,13 @@ def _program_command(commands: Any, name: str, summary: str) -> argparse.Argumen
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        usage=f"skyline-lsp {name} FILE [options] [-- ARGUMENTS OF THE PROGRAM]",
+        usage=f"skyline-lsp {name} [-m] FILE [options] [-- ARGUMENTS OF THE PROGRAM]",
         allow_abbrev=False,
     )
     command.add_argument("file", metavar="FILE", help="the file with the provider functions, or the training script")
+    command.add_argument(
+        "-m", dest="as_module", action="store_true", help="FILE is the name of a module, run as by python -m"
+    )
     _add_common(command)
     return command
 

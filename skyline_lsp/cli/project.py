@@ -9,6 +9,7 @@ from skyline_lsp.protocol import Entry, EntryKind
 from skyline_lsp.server.interpreter import Interpreter, find_interpreter
 from skyline_lsp.server.project_files import ProjectFiles, find_root
 from skyline_lsp.server.settings import Reading, Settings, read_settings
+from skyline_lsp.server.workloads import module_file
 from skyline_lsp.source import EntryPoint, EntryPointKind, find_entry_point
 
 
@@ -43,14 +44,18 @@ class Program:
     entry_point: EntryPoint | None
     """None where nothing in the file says that it can be profiled; running it tells."""
     arguments: tuple[str, ...]
+    module: str | None = None
+    """The name that `python -m` would be given, where it is run that way."""
 
     @property
     def entry(self) -> Entry:
         """How the worker starts it."""
         provider = self.entry_point is not None and self.entry_point.kind is EntryPointKind.PROVIDER
+        otherwise = EntryKind.SCRIPT if self.module is None else EntryKind.MODULE
         return Entry(
-            kind=EntryKind.PROVIDER if provider else EntryKind.SCRIPT,
+            kind=EntryKind.PROVIDER if provider else otherwise,
             path=self.path,
+            module=None if provider else self.module,
             arguments=self.arguments,
             # As under `python train.py`: what the arguments name is looked up from where the command is given.
             working_directory=None if provider else os.getcwd(),
@@ -72,10 +77,15 @@ def open_project(start: str, *, root: str | None, python: str | None) -> Project
 
 def open_program(arguments: argparse.Namespace) -> Program:
     """The program that a command line names. Raises `UsageError`."""
-    path = os.path.realpath(arguments.file)
+    module = arguments.file if getattr(arguments, "as_module", False) else None
+    path = os.path.realpath(arguments.file if module is None else module_file(module, os.getcwd()))
+    if not os.path.isfile(path) and module is not None:
+        raise UsageError(f"-m {module}: there is no such module below the folder that you are in")
     if not os.path.isfile(path):
         raise UsageError(f"{arguments.file}: there is no such file")
-    project = open_project(os.path.dirname(path), root=arguments.root, python=arguments.python)
+    # The folder of a module is a part of a package only.
+    start = os.path.dirname(path) if module is None else os.getcwd()
+    project = open_project(start, root=arguments.root, python=arguments.python)
     if not project.files.holds(path):
         raise UsageError(f"{arguments.file} is not below the root, {project.root}")
     if project.interpreter.problem is not None:
@@ -86,6 +96,7 @@ def open_program(arguments: argparse.Namespace) -> Program:
         path=path,
         entry_point=find_entry_point(path, data) if data is not None else None,
         arguments=arguments.program_arguments,
+        module=module,
     )
 
 

@@ -117,6 +117,11 @@ def _module_path(run: RunConfiguration, root: str) -> str:
     """The file that `python -m` would run, from the folder it is started in."""
     assert run.module is not None
     folder = root if run.working_directory is None else expand(run.working_directory, root)
-    stem = os.path.join(folder, *run.module.split("."))
+    return module_file(run.module, folder)
+
+
+def module_file(name: str, folder: str) -> str:
+    """The file that `python -m name` would run when it is started in `folder`; it need not be there."""
+    stem = os.path.join(folder, *name.split("."))
     package = os.path.join(stem, "__main__.py")
     return package if os.path.isfile(package) else f"{stem}.py"

@@ -49,3 +49,19 @@ def test_a_script_runs_where_the_command_is_given(tmp_path: Path) -> None:
     done = run_in(below, "profile", "train.py", "--json", "--", "size.txt")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["batch_size"] == 6
+
+
+def test_a_module_is_run_by_its_name(tmp_path: Path) -> None:
+    """With -m the program is a module's, as for Python: relative imports work, and its site is proven."""
+    shutil.copytree(SCRIPTS / "run_as_module", tmp_path, dirs_exist_ok=True)
+    done = run_in(tmp_path, "sites", "-m", "experiment", "--prove", "--json")
+    assert done.returncode == 0, done.stderr
+    best = json.loads(done.stdout)[0]
+    assert (best["path"], best["proven"]) == ("experiment/settings.py", True)
+
+
+def test_a_module_that_is_not_there(tmp_path: Path) -> None:
+    """A name that leads to no file is a fault of usage."""
+    done = run_in(tmp_path, "profile", "-m", "no.such")
+    assert done.returncode == 2
+    assert "no.such" in done.stderr
