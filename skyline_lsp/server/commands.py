@@ -282,6 +282,7 @@ async def _sites(server: "Server", arguments: "_Arguments") -> list[dict[str, An
     """{uri?|path?} -> where the batch size is written, best first."""
     session, path = await _session(server, arguments)
     found = await session.sites(path)
+    results = session.results(path)
     return [
         {
             "path": site.path,
@@ -294,6 +295,7 @@ async def _sites(server: "Server", arguments: "_Arguments") -> list[dict[str, An
             "name": site.name,
             "editable": site.editable,
             "evaluation": site.evaluation,
+            "proven": results.proof(site) if results is not None else None,
             "reason": site.reason,
         }
         for site in found.sites

@@ -7,7 +7,7 @@ files' content, and how the program is run.
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skyline_lsp.features import Index, Preview
 from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
@@ -15,7 +15,7 @@ from skyline_lsp.prediction.sampling import RANGE
 from skyline_lsp.protocol import Failure, FailureKind, Profile, Sample
 from skyline_lsp.server.cache import HistoryRow, ResultCache, content_digest
 from skyline_lsp.server.project_files import ProjectFiles
-from skyline_lsp.server.source_index import SourceIndex
+from skyline_lsp.server.source_index import SitesFound, SourceIndex
 from skyline_lsp.source import Site, decode
 
 _log = logging.getLogger(__name__)
@@ -52,6 +52,8 @@ class Results:
         self.measured_at_s = 0.0
         self.failure: Failure | None = None
         self.sampling = Sampling()
+        self.proofs: dict[tuple[str, int, str], bool] = {}
+        """Site, by path, line and name -> whether running with another value changed the batch that the model sees."""
         self.preview: Preview | None = None
         self.history: tuple[HistoryRow, ...] = ()
         """Figures of this and past profiles, oldest first."""
@@ -85,6 +87,19 @@ class Results:
         if self.profile is None or self.sampling.model is None:
             return None
         return predict(self.sampling.model, batch_size, self.profile.device.memory_bytes)
+
+    def proof(self, site: Site) -> bool | None:
+        """Whether a site was seen to have its effect; None while that was not tried."""
+        return self.proofs.get((site.path, site.line, site.name))
+
+    def note_proof(self, site: Site, proven: bool) -> None:
+        """A run with another value has shown whether a site has its effect."""
+        self.proofs[site.path, site.line, site.name] = proven
+        self.revision += 1
+
+    def ranked(self, found: SitesFound) -> SitesFound:
+        """Sites in order, those that were seen to have no effect behind all others."""
+        return replace(found, sites=tuple(sorted(found.sites, key=lambda site: self.proof(site) is False)))
 
     def show_preview(self, batch_size: int | None) -> bool:
         """Show another batch size as if it were in force, or none; whether that can be told."""

@@ -20,6 +20,7 @@ from skyline_lsp.prediction import Prediction, Refusal, Retune, Spent, hold_agai
 from skyline_lsp.prediction.wish import Wish, fulfil
 from skyline_lsp.protocol import (
     Entry,
+    EntryKind,
     Failure,
     FailureKind,
     Goal,
@@ -365,7 +366,9 @@ class Session:
 
     def known_sites(self, path: str) -> SitesFound:
         """Where the batch size of the program at a path is written, as last found."""
-        return self._index.sites(path, self._arguments())
+        found = self._index.sites(path, self._arguments())
+        workload = self._workloads.get(path)
+        return workload.results.ranked(found) if workload is not None else found
 
     async def sites(self, path: str | None) -> SitesFound:
         """Where the batch size of the program that belongs to a file is written."""
@@ -562,7 +565,7 @@ class Session:
         return self._index.entry_at(workload.path) or entry_at(workload.path, self.files)
 
     def _sites(self, workload: _Workload) -> SitesFound:
-        return self._index.sites(workload.path, self._arguments())
+        return workload.results.ranked(self._index.sites(workload.path, self._arguments()))
 
     def _arguments(self) -> tuple[str, ...]:
         """What the program is started with."""
@@ -692,6 +695,16 @@ class Session:
                 return
             if result.sample is not None:
                 sampling.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
+                if site is not None and entry.kind is not EntryKind.PROVIDER:
+                    followed = result.sample.batch_size == size
+                    results.note_proof(site, followed)
+                    if not followed:
+                        sampling.failed += (size,)
+                        sampling.remarks += (
+                            f"With {site.name} set to {size} the model was still fed {result.sample.batch_size}: the "
+                            f"batch size is not decided at {self.files.relative(site.path)}:{site.line}.",
+                        )
+                        break
                 await results.add_samples((result.sample,))
                 self._listener.changed()
             elif result.failure is not None and result.failure.kind is FailureKind.OUT_OF_MEMORY:
@@ -714,7 +727,7 @@ class Session:
         await asyncio.to_thread(self._disk.update_sites, workload.path, self._arguments())
         point = self._disk.entry_at(workload.path) or entry_at(workload.path, self.files)
         entry = entry_for(point, self.settings, self.root)
-        return entry, self._disk.sites(workload.path, self._arguments()).best
+        return entry, workload.results.ranked(self._disk.sites(workload.path, self._arguments())).best
 
     async def _run(self, job: _Job, spec: RunSpec) -> RunResult:
         return await self._runner.run(

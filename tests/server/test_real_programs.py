@@ -165,3 +165,35 @@ async def test_a_missing_provider_is_told_where_it_belongs(editor: Editor) -> No
     await editor.command("skyline.profile", {"uri": uri})
     failure = await failed(editor, uri)
     assert failure.code == "missing_provider"
+
+
+SCRIPT = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+BATCH_SIZE = 8
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.randn(4096, 4)), batch_size=BATCH_SIZE)
+for epoch in range(1000):
+    for (batch,) in loader:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+"""
+
+
+async def test_a_script_is_profiled_and_its_site_proven(editor: Editor) -> None:
+    """An unmodified script has costs, its constant is the site, and measuring another batch size proves it."""
+    (editor.root / "train.py").write_text(SCRIPT)
+    uri = editor.open("train.py")
+    await editor.command("skyline.profile", {"uri": uri})
+    await editor.profiled(uri)
+    assert await editor.hints(uri)
+    assert (await editor.command("skyline.sites", {"uri": uri}))[0]["proven"] is None
+    prediction = await editor.command("skyline.predict", {"uri": uri, "batchSize": 16})
+    assert prediction["batchSize"] == 16
+    site = (await editor.command("skyline.sites", {"uri": uri}))[0]
+    assert (site["line"], site["proven"]) == (4, True)
+    await editor.command("skyline.setBatchSize", {"uri": uri, "batchSize": 16})
+    assert editor.texts[uri] == SCRIPT.replace("BATCH_SIZE = 8", "BATCH_SIZE = 16")
