@@ -140,6 +140,8 @@ class RunSpec:
     """torch device type to report on; None means the current accelerator, else the CPU."""
     time_limit_s: float | None = None
     """The run is ended, as failed, when it takes longer."""
+    autocast: str | None = None
+    """Data type, such as "bfloat16": iterations run under `torch.autocast` to it, as an edit would have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

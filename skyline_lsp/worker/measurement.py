@@ -112,7 +112,7 @@ class Measurement:
     def begin(self) -> None:
         """The first iteration is about to start. Call it in the thread that trains."""
         self._frame = sys._getframe(1)
-        self._steps = self._measure()
+        self._steps = self._measure_in_precision()
         next(self._steps)
 
     def boundary(self) -> bool:
@@ -168,6 +168,16 @@ class Measurement:
         return profile, self._sample(), batch
 
     # -- the course of a measurement; each yield waits for the end of an iteration ---------------------------------
+
+    def _measure_in_precision(self) -> Iterator[None]:
+        """Under autocast where that is asked for: the thread's own state, which the program's iterations find."""
+        if self._spec.autocast is None:
+            yield from self._measure()
+            return
+        kind = self._spec.device or accelerator_kind() or "cpu"
+        # Without the cache: it is emptied only when the outermost autocast ends, and weights change before.
+        with torch.autocast(kind, dtype=getattr(torch, self._spec.autocast), cache_enabled=False):
+            yield from self._measure()
 
     def _measure(self) -> Iterator[None]:
         goal = self._spec.goal

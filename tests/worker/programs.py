@@ -50,6 +50,7 @@ def measure_program(
     measure: Measure = QUICK,
     reporter: Silent | None = None,
     batch_size: int | None = 4,
+    autocast: str | None = None,
 ) -> Measurement:
     """Measure `program`, which defines `iteration()`, as the project's `step.py`."""
     # A run has a process of its own; here what earlier programs left behind would count as memory.
@@ -57,7 +58,7 @@ def measure_program(
     path = folder / "step.py"
     path.write_text(textwrap.dedent(program), encoding="utf-8")
     entry = protocol.Entry(kind=protocol.EntryKind.PROVIDER, path=str(path))
-    spec = RunSpec(run_id=1, goal=goal, entry=entry, batch_size=batch_size, measure=measure)
+    spec = RunSpec(run_id=1, goal=goal, entry=entry, batch_size=batch_size, measure=measure, autocast=autocast)
     measurement = Measurement(spec, Project(folder), reporter or Silent())
     names: dict[str, Any] = {"__name__": "step", "__file__": str(path)}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
