@@ -4,7 +4,7 @@ Each shape is linear in its coefficients once its knot is given, and is fitted b
 medians: residuals count relative to the time (weights 1 / time²) and to each sample's own noise. Which shape holds is
 rarely certain from five samples, so a prediction is the mixture of all that the samples support, weighted by the
 Bayesian information criterion (Schwarz 1978) under a prior that favours the line. The interval thus widens where the
-shapes disagree. One sample that fits nothing may be an accident: every shape is also tried without each sample.
+shapes disagree. One sample that fits nothing may be an accident: every shape is also tried without each inner sample.
 
 Depends on numpy and the protocol's `Sample`.
 """
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from skyline_lsp.prediction.estimate import HIGH, LOW, MIDDLE, Array, Estimate, Mixture
 from skyline_lsp.protocol import Sample
 
-# What is assumed before residuals are seen. Checked by the coverage tests, and by benchmarks/prediction.py on programs.
+# What is assumed before residuals are seen. The coverage tests check that it makes intervals that hold.
 BASE_ERROR = 0.01
 """Relative error of a median that its own spread does not show, on a quiet machine."""
 DRIFT = 1.0
@@ -42,10 +42,13 @@ _REFINEMENTS = 4
 _LEAST_DETERMINANT = 1e-10
 _ALL = -1
 _LEAST_SIZES_WITHOUT_ONE = 4
-_FLAT_SPAN = 4.0
+# Time that grows less than this over all samples doesn't tell how it goes on; it is called constant where the samples
+# span enough and are quiet enough to say so.
 _LEAST_GROWTH = 0.1
-_LARGE_ERROR = 0.1
+_FLAT_SPAN = 4.0
 _FLAT_NOISE = 0.15
+_LARGE_ERROR = 0.1
+"""Median error of leaving one out from which the user is told."""
 
 
 class Shape(enum.Enum):
@@ -81,12 +84,13 @@ _LEAST_SIZES = {
     Shape.PROPORTIONAL: 2,
     Shape.FLAT: 2,
     Shape.FLOOR: 4,
-    Shape.BEND: 5,
+    Shape.BEND: 6,
     Shape.POWER: 4,
     Shape.STEPS: 4,
 }
-"""How many different batch sizes a shape needs: one more than it has parameters, its knot included; the line is the
-exception, and gets its interval from the prior."""
+"""How many different batch sizes a shape needs: one more than it has parameters, its knot included. Shapes of one or
+two parameters are there from two sizes on, with an interval from the prior; a bend needs one more, since one sample
+that is off, at the upper end, looks like one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,7 +360,11 @@ def _fit(samples: Sequence[Sample]) -> tuple[Component, ...]:
     for shape in Shape:
         subsets = [_ALL] if len(distinct) >= _LEAST_SIZES[shape] else []
         for index, size in enumerate(data.sizes):
-            left = len(distinct) - (np.count_nonzero(data.sizes == size) == 1)
+            alone = np.count_nonzero(data.sizes == size) == 1
+            if alone and size in (distinct[0], distinct[-1]):
+                # At an end, an accident can't be told from a turn of the curve.
+                continue
+            left = len(distinct) - alone
             if left >= max(_LEAST_SIZES_WITHOUT_ONE, _LEAST_SIZES[shape]):
                 subsets.append(index)
         knots = _knots(shape, distinct)

@@ -108,6 +108,17 @@ def test_one_accident_does_not_bend_the_curve() -> None:
     assert any("16" in problem and "not used" in problem for problem in problems)
 
 
+def test_the_largest_size_is_never_taken_for_an_accident() -> None:
+    """At an end of the samples an accident can't be told from a turn of the curve: the interval widens instead."""
+    samples = exact(CURVES["line"], [4, 8, 16, 32, 64])
+    samples[-1] = sample(64, 2 * CURVES["line"](64))
+    model = check_model(samples)
+    assert model.accidents == ()
+    clean = check_model(exact(CURVES["line"], [4, 8, 16, 32, 64])).predict(128)
+    doubtful = model.predict(128)
+    assert doubtful.high / doubtful.low > 1.5 * clean.high / clean.low
+
+
 def test_a_noisy_sample_counts_less() -> None:
     """Of two samples of one size, the one with quiet iterations decides."""
     quiet = [sample(size, 20.0 + 3 * size, spread_ms=0.2) for size in (4, 8, 32, 64)]
