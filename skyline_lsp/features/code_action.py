@@ -153,13 +153,20 @@ def _advised(snapshot: Snapshot, diagnostic: Diagnostic) -> list[Action]:
         return []
     actions = []
     for advice in snapshot.advice():
-        if advice.path != snapshot.relative_path or advice.code.value != diagnostic.code or advice.change is None:
+        if advice.path != snapshot.relative_path or advice.code.value != diagnostic.code:
             continue
-        if snapshot.line_now(advice.path, advice.line) == diagnostic.line and advice.message == diagnostic.message:
-            edit = edit_of(advice.change, snapshot.path, snapshot.source, snapshot.line_of)
-            if edit is not None:
-                title = advice.change.title
-                actions.append(Action(title=title, kind=ActionKind.QUICK_FIX, edit=edit, fixes=diagnostic))
+        if snapshot.line_now(advice.path, advice.line) != diagnostic.line or advice.message != diagnostic.message:
+            continue
+        change = advice.change
+        edit = edit_of(change, snapshot.path, snapshot.source, snapshot.line_of) if change is not None else None
+        if change is not None and edit is not None:
+            actions.append(Action(title=change.title, kind=ActionKind.QUICK_FIX, edit=edit, fixes=diagnostic))
+        if advice.autocast is not None and snapshot.state is not State.RUNNING:
+            title = f"Measure what {advice.autocast} gains"
+            measure = command(
+                title, commands.MEASURE_ADVICE, path=snapshot.path, code=advice.code.value, autocast=advice.autocast
+            )
+            actions.append(Action(title=title, kind=ActionKind.QUICK_FIX, command=measure, fixes=diagnostic))
     off = ignoring(diagnostic.code, diagnostic.line, snapshot.path, snapshot.source)
     if off is not None:
         title = f"Switch off {diagnostic.code} on this line"

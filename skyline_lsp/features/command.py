@@ -30,6 +30,8 @@ OPEN_PANEL = "skyline.openPanel"
 """{path}: open the interactive page."""
 CLEAR_PREVIEW = "skyline.clearPreview"
 """{path}: show measured numbers again."""
+MEASURE_ADVICE = "skyline.measureAdvice"
+"""{path, code, autocast}: run the program as it is and as advised, and show what both take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

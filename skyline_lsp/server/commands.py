@@ -12,10 +12,11 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from skyline_lsp.features import command as names
+from skyline_lsp.features.advice import HALF, AdviceCode, precision_sentence
 from skyline_lsp.features.units import format_bytes, format_ms, format_throughput
 from skyline_lsp.prediction import Estimate, Prediction, Refusal
 from skyline_lsp.prediction.wish import Wish, parse_wish
-from skyline_lsp.protocol import to_json
+from skyline_lsp.protocol import Sample, to_json
 from skyline_lsp.server.session import Refused, Session
 
 if TYPE_CHECKING:
@@ -313,6 +314,44 @@ async def _show(server: "Server", arguments: "_Arguments") -> None:
     server.spawn(server.reveal(path, line, take_focus=True))
 
 
+async def _measure_advice(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?, code, autocast, show?} -> {autocast, before, after, text}, both as measured.
+
+    With `show` the answer is null at once, and the outcome is shown.
+    """
+    autocast = arguments.autocast()
+    session, path = await _session(server, arguments)
+
+    async def show() -> None:
+        try:
+            before, after = await session.measure_autocast(path, autocast)
+        except Refused as refusal:
+            server.show(str(refusal), types.MessageType.Warning)
+        else:
+            server.show(precision_sentence(autocast, before, after))
+
+    if arguments.flag("show"):
+        server.spawn(show())
+        return None
+    before, after = await session.measure_autocast(path, autocast)
+    return {
+        "autocast": autocast,
+        "before": _sample_as_json(before),
+        "after": _sample_as_json(after),
+        "text": precision_sentence(autocast, before, after),
+    }
+
+
+def _sample_as_json(sample: Sample) -> dict[str, Any]:
+    return {
+        "batchSize": sample.batch_size,
+        "runTimeMs": sample.run_time_ms,
+        "spreadMs": sample.spread_ms,
+        "iterations": sample.iterations,
+        "peakBytes": sample.peak_bytes,
+    }
+
+
 async def _session(server: "Server", arguments: "_Arguments") -> tuple[Session, str | None]:
     """The session that a command is for, and the file it names."""
     path = arguments.path(server)
@@ -380,6 +419,15 @@ class _Arguments:
             shown = "is missing" if value is None else f"is {value!r}"
             self.fail(f"`batchSize` {shown}; give a whole number from 1, such as 32")
         return value
+
+    def autocast(self) -> str:
+        """The data type of advice that can be measured."""
+        code, autocast = self._given.get("code"), self._given.get("autocast")
+        if code != AdviceCode.MIXED_PRECISION.value:
+            self.fail(f"`code` is {code!r}; what can be measured is {AdviceCode.MIXED_PRECISION.value!r}")
+        if autocast not in HALF:
+            self.fail(f"`autocast` is {autocast!r}; give one of {', '.join(HALF)}")
+        return str(autocast)
 
     def line(self) -> int:
         """A line, from 1."""
@@ -461,6 +509,7 @@ COMMANDS: Final[Mapping[str, Handler]] = {
     names.PREVIEW: _preview,
     names.CLEAR_PREVIEW: _clear_preview,
     names.OPEN_PANEL: _open_panel,
+    names.MEASURE_ADVICE: _measure_advice,
     COSTS: _costs,
     HISTORY: _history,
     SITES: _sites,

@@ -24,7 +24,7 @@ _SEVERITIES = {
     Severity.HINT: types.DiagnosticSeverity.Hint,
 }
 # Their answer is what the user wants to see; a client that calls them itself gets it as the result.
-_SHOWN = (commands.PREDICT, commands.STATUS)
+_SHOWN = (commands.PREDICT, commands.STATUS, commands.MEASURE_ADVICE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

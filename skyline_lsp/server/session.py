@@ -343,6 +343,17 @@ class Session:
             return False
         return results.next_size(batch_size, self._sites(workload).best, None) is not None
 
+    async def measure_autocast(self, path: str | None, data_type: str) -> tuple[Sample, Sample]:
+        """The program as it is, and under autocast to a data type, one run after the other. Raises `Refused`."""
+        workload = await self._demanded(path)
+        workload.armed = True
+        taken: list[Sample] = []
+        work = functools.partial(self._in_precisions, data_type=data_type, taken=taken)
+        self._start(workload, f"Measuring {data_type} in", work)
+        await self._outcome()
+        before, after = taken
+        return before, after
+
     def problems(self, path: str | None) -> tuple[str, ...]:
         """What limits the trust in a program's predictions, each a sentence."""
         workload = self._workload_for(path or self._last_path)
@@ -720,6 +731,26 @@ class Session:
             )
         sampling.done = True
         await results.keep_samples()
+
+    async def _in_precisions(self, job: _Job, data_type: str, taken: list[Sample]) -> None:
+        """Take a sample as the program is, then one under autocast; what stands in the way is the job's refusal."""
+        workload = job.workload
+        entry, site = await self._on_disk(workload)
+        profile = workload.results.profile
+        spec = run_spec(entry, self.settings, Goal.SAMPLE, site=site)
+        if profile is not None:
+            spec = replace(spec, device=profile.device.kind)
+        for autocast in (None, data_type):
+            result = await self._run(job, replace(spec, autocast=autocast))
+            if result.status is Status.CANCELLED:
+                job.refusal = "It was cancelled."
+                return
+            if result.sample is None:
+                how = "as it is" if autocast is None else f"under {autocast} autocast"
+                why = result.failure.message if result.failure is not None else "its batch size can't be told."
+                job.refusal = f"The program could not be measured {how}: {why}"
+                return
+            taken.append(result.sample)
 
     async def _on_disk(self, workload: _Workload) -> tuple[Entry, Site | None]:
         """The program as a run finds it, and where its batch size stands there: documents may differ from files."""

@@ -197,3 +197,19 @@ async def test_a_script_is_profiled_and_its_site_proven(editor: Editor) -> None:
     assert (site["line"], site["proven"]) == (4, True)
     await editor.command("skyline.setBatchSize", {"uri": uri, "batchSize": 16})
     assert editor.texts[uri] == SCRIPT.replace("BATCH_SIZE = 8", "BATCH_SIZE = 16")
+
+
+async def test_what_mixed_precision_gains_is_measured(editor: Editor) -> None:
+    """The program runs as it is and under autocast, and both are told; what can't be measured is refused."""
+    uri = await profile(editor, "mixed")
+    await editor.profiled(uri)
+    measure = {"uri": uri, "code": "mixed-precision", "autocast": "bfloat16"}
+    both = await editor.command("skyline.measureAdvice", measure)
+    assert both["before"]["batchSize"] == both["after"]["batchSize"] == 32
+    assert both["after"]["peakBytes"] < both["before"]["peakBytes"]
+    assert both["text"].startswith("Under bfloat16 autocast an iteration of batch size 32 takes ")
+    assert (await editor.command("skyline.status", {"uri": uri}))["state"] == "ready"
+    with pytest.raises(JsonRpcException, match="what can be measured is 'mixed-precision'"):
+        await editor.command("skyline.measureAdvice", {**measure, "code": "zero-grad"})
+    with pytest.raises(JsonRpcException, match="give one of bfloat16, float16"):
+        await editor.command("skyline.measureAdvice", {**measure, "autocast": "int8"})

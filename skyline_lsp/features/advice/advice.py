@@ -59,6 +59,8 @@ class Advice:
     change: Change | None = None
     worth_percent: float | None = None
     """Of the iteration, what it may save at best; None where that is not known, or nothing but clutter."""
+    autocast: str | None = None
+    """Data type that the program can be run in under `torch.autocast`, to measure what it gains."""
 
 
 class Case:

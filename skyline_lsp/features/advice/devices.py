@@ -62,6 +62,7 @@ def mixed_precision(case: Case) -> Iterator[Advice]:
             f"lines that are compute-bound ({format_ms(bound_ms)}) may take up to {case.share(saved_ms)} less. That is "
             "a bound by these peaks and no promise, and results are rounded otherwise."
         ),
+        autocast=half,
         worth_percent=case.percent(saved_ms),
     )
 

@@ -14,7 +14,7 @@ from skyline_lsp.protocol import (
     Product,
     Profile,
 )
-from tests.features.advice.cases import CPU, H200, advice_of, convolving, sole
+from tests.features.advice.cases import CPU, H200, actions_of, advice_of, convolving, sole
 from tests.features.building import PEAKS, profile_of
 
 MODEL = "y = model(x)\nloss(y).backward()\noptimizer.step()\n"
@@ -51,6 +51,10 @@ def test_half_precision_where_the_device_gains() -> None:
     assert "(70 ms) may take up to 52 % of the iteration less" in one.message
     assert "no promise" in one.message
     assert one.change is None
+    measure = actions_of(computing(), MODEL, 1)[0].command
+    assert measure is not None
+    assert (measure.name, measure.title) == ("skyline.measureAdvice", "Measure what bfloat16 gains")
+    assert measure.arguments == ({"path": "/project/train.py", "code": "mixed-precision", "autocast": "bfloat16"},)
 
 
 def test_half_precision_on_a_processor() -> None:
