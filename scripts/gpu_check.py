@@ -441,6 +441,110 @@ def check_double_backward(quick: bool) -> Report:
     }
 
 
+def check_roofline(quick: bool) -> Report:
+    """Every line with FLOP has a utilisation that the measured peaks allow for, and the step has a bound."""
+    from skyline_lsp.prediction.roofline import line_roofline, step_roofline
+
+    rows = {}
+    for name in EXAMPLES[:1] if quick else EXAMPLES:
+        profile, _, _ = _measure(*_example(name)).result()
+        assert profile.peaks is not None
+        step = step_roofline(profile)
+        assert step is not None
+        assert step.utilisation is not None
+        lines = [roofline for cost in profile.lines if (roofline := line_roofline(cost, profile.peaks)) is not None]
+        bounds = {bound: sum(line.bound is bound for line in lines) for bound in {line.bound for line in lines}}
+        highest = max(line.utilisation or 0 for line in lines)
+        if profile.device.kind != "cpu":
+            # Convolutions may round to TF32, of which the peak was not measured. A CPU's peak others share.
+            assert highest < 8.5, f"{name}: a line reaches {highest:.0%}"
+        rows[name] = {
+            "utilisation": step.utilisation,
+            "bound": step.bound.value,
+            "reason": step.reason,
+            "lines": {bound.value: count for bound, count in bounds.items()},
+            "highest_utilisation": highest,
+        }
+    return {"examples": rows}
+
+
+def check_observations(quick: bool) -> Report:
+    """What advice is drawn from on an accelerator: values read, copies not pinned, layouts, what can be fused."""
+    import torch
+
+    from skyline_lsp.features.advice import advise
+
+    device = _accelerator()
+    program = (
+        "def iteration(net, optimizer, images, device):\n"
+        "    x = images.to(device)\n"
+        "    loss = net(x).square().mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss.item()\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(program, "/known/step.py", "exec"), names)
+    layers = [torch.nn.Conv2d(64, 64, 3, padding=1) for _ in range(4)]
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3, padding=1), *layers).to(device.kind)
+    optimizer = torch.optim.Adam(net.parameters())
+    images = torch.ones(32, 3, 64, 64)
+    measurement = _measure(
+        Path("/known"), lambda: (net, lambda: names["iteration"](net, optimizer, images, device.kind), 32)
+    )
+    profile, _, _ = measurement.result()
+    reads = {node.line: node.self_host_reads for node in profile.tree if node.self_host_reads}
+    copies = {node.line: node.self_pageable_bytes for node in profile.tree if node.self_pageable_bytes}
+    assert reads == {7: 1}, f"values read at lines {reads} instead of line 7"
+    assert copies == {2: images.numel() * 4}, f"copies at lines {copies} instead of line 2"
+    host = {node.line: node.self_host_ms for node in profile.tree if node.self_host_ms > 0}
+    assert 7 in host, f"no host time at line 7: {host}"
+    assert profile.layout_trials, "no convolution was tried in both layouts"
+    (use,) = profile.optimizers
+    assert use.line == 6, f"the optimizer steps on line {use.line} instead of line 6"
+    return {
+        "host_ms": host,
+        "can_fuse": use.can_fuse,
+        "layout_trials": [
+            [trial.contiguous_ms, trial.channels_last_ms, trial.rounds_won / trial.rounds]
+            for trial in profile.layout_trials
+        ],
+        "advice": [f"{one.line} {one.code.value}: {one.message}" for one in advise(profile, {"step.py": program})],
+    }
+
+
+def check_autocast(quick: bool) -> Report:
+    """An example as it is and under autocast: both are measured, and the second computes in half precision."""
+    from skyline_lsp import protocol
+    from skyline_lsp.worker.measurement import Measurement
+
+    folder, build = _example("gpt")
+    entry = protocol.Entry(kind=protocol.EntryKind.PROVIDER, path=str(folder / "providers.py"))
+    rows = {}
+    for autocast in (None, "bfloat16"):
+        spec = protocol.RunSpec(
+            run_id=1, goal=protocol.Goal.PROFILE, entry=entry, autocast=autocast, device=_device().kind
+        )
+        measurement = Measurement(spec, _Files(folder), _Silent())
+        model, iteration, measurement.batch_size = build()
+        measurement.add_model(model)
+        measurement.begin()
+        iteration()
+        while not measurement.boundary():
+            iteration()
+        profile, sample, _ = measurement.result()
+        assert profile is not None
+        assert sample is not None
+        flop: dict[str, int] = {}
+        for product in profile.products:
+            flop[product.dtype] = flop.get(product.dtype, 0) + product.flop
+        most = max(flop, key=lambda dtype: flop[dtype])
+        assert most == (autocast or "float32"), f"most FLOP are in {most}"
+        rows[str(autocast)] = {"run_time_ms": sample.run_time_ms, "peak_bytes": sample.peak_bytes, "flop": flop}
+    return rows
+
+
 CHECKS: dict[str, Callable[[bool], Report]] = {
     name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
 }

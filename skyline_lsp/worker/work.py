@@ -168,9 +168,12 @@ def _pageable_bytes(operation: Any, args: tuple[Any, ...], outputs: list[torch.T
     if name not in _COPIES or not outputs or outputs[0].device.type == "cpu":
         return 0
     source = args[1] if name == "copy_" and len(args) > 1 else args[0]
-    if not isinstance(source, torch.Tensor) or source.device.type != "cpu" or source.is_pinned():
+    if not isinstance(source, torch.Tensor) or source.device.type != "cpu":
         return 0
-    return _extent(source)
+    try:
+        return 0 if source.is_pinned() else _extent(source)
+    except RuntimeError:
+        return 0  # a device need not know of pinned memory
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep

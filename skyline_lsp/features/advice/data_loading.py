@@ -12,6 +12,8 @@ LOADER = "torch.utils.data.DataLoader"
 LEAST_PERCENT = 5.0
 """Of the iteration: worker processes cost something themselves, so less is not worth them."""
 MOST_WORKERS = 16
+PINS = ("cuda", "xpu")
+"""Devices that copy from pinned memory by themselves."""
 
 
 def data_loading(case: Case) -> Iterator[Advice]:
@@ -50,7 +52,7 @@ def data_loading(case: Case) -> Iterator[Advice]:
 
 def pinned_memory(case: Case) -> Iterator[Advice]:
     """Batches are copied to the accelerator out of memory that it can't read by itself."""
-    if not case.accelerated:
+    if case.profile.device.kind not in PINS:
         return
     loaders = [use for use in case.profile.loaders if not use.pinned]
     for (path, line), nodes in case.nodes.items():
