@@ -300,6 +300,8 @@ class Profile:
     optimizers: tuple[OptimizerUse, ...] = ()
     leaf_gradients: tuple[LeafGradient, ...] = ()
     layout_trials: tuple[LayoutTrial, ...] = ()
+    frozen_norms: int = 0
+    """Batch normalisations by statistics that are not the batch's own."""
     remarks: tuple[Remark, ...] = ()
     warnings: tuple[str, ...] = ()
     """Remarks on how far to trust the numbers, each a sentence."""

@@ -131,6 +131,7 @@ def profile(measured: Measured, relative: Callable[[str], str]) -> protocol.Prof
         optimizers=_optimizers(measured, relative),
         leaf_gradients=_leaf_gradients(measured, relative),
         layout_trials=measured.layout_trials,
+        frozen_norms=sum(work.frozen_norms for work in measured.work.values()),
         slowdown=_slowdown(measured),
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),

@@ -58,6 +58,8 @@ class Work:
     """Operations that hand values to Python."""
     pageable_bytes: int = 0
     """Copied to an accelerator out of memory that is not pinned."""
+    frozen_norms: int = 0
+    """Batch normalisations by statistics that are not the batch's."""
 
 
 class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -88,6 +90,8 @@ class WorkCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
                 product.flop += flop
             elif _is_read(operation, args, kwargs or {}, inputs, outputs, self._device) and not _for_torch_itself():
                 work.host_reads += 1
+            elif _is_frozen_norm(operation, args):
+                work.frozen_norms += 1
             if self._device != "cpu":
                 work.pageable_bytes += _pageable_bytes(operation, args, outputs)
         return result
@@ -174,6 +178,14 @@ def _pageable_bytes(operation: Any, args: tuple[Any, ...], outputs: list[torch.T
         return 0 if source.is_pinned() else _extent(source)
     except RuntimeError:
         return 0  # a device need not know of pinned memory
+
+
+def _is_frozen_norm(operation: Any, args: tuple[Any, ...]) -> bool:
+    name = operation.overloadpacket.__name__
+    if "batch_norm" not in name or "backward" in name:
+        return False
+    training = [value for value in args if isinstance(value, bool)]
+    return name.endswith(("no_training", "no_update")) or training[:1] == [False]
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep

@@ -216,3 +216,20 @@ def test_a_convolution_is_tried_in_both_layouts() -> None:
 
     assert trials(torch.contiguous_format) == [(2, 4, 9, 9)]
     assert trials(torch.channels_last) == []
+
+
+@pytest.mark.parametrize(("mode", "frozen"), [("train", 0), ("eval", 1)])
+def test_a_norm_with_fixed_statistics(tmp_path: Path, mode: str, frozen: int) -> None:
+    """A batch normalisation that does not take the batch's own mean is counted."""
+    profile, _ = observe(
+        tmp_path,
+        f"""
+        import torch
+
+        net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)).{mode}()
+
+        def iteration():
+            net(torch.ones(2, 3, 8, 8)).sum().backward()
+        """,
+    )
+    assert profile.frozen_norms == frozen

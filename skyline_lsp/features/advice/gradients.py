@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from skyline_lsp.features.advice.advice import Advice, AdviceCode, Case, Change
 from skyline_lsp.features.units import format_bytes, format_ms
 
+_READS_GRADIENTS = {"grad", "register_hook", "register_post_accumulate_grad_hook"}
+"""Attributes by which a program gets at gradients."""
+
 
 def zero_grad(case: Case) -> Iterator[Advice]:
     """Gradients are filled with zeros instead of being let go."""
@@ -44,7 +47,7 @@ def unused_gradient(case: Case) -> Iterator[Advice]:
     # A file whose text is not known might read it.
     if any(path not in case.texts for path in profile.files if path.endswith((".py", ".pyw"))):
         return
-    if any("grad" in source.reads for source in case.sources.values()):
+    if any(source.reads & _READS_GRADIENTS for source in case.sources.values()):
         return
     by_line: dict[tuple[str, int], list[int]] = defaultdict(list)
     shapes: dict[tuple[str, int], tuple[int, ...]] = {}

@@ -12,6 +12,9 @@ _NORM = re.compile(r"torch\.nn\.BatchNorm(?P<dimensions>[123])d")
 
 def bias_before_norm(case: Case) -> Iterator[Advice]:
     """A layer's bias goes into a batch normalisation, which subtracts the mean and with it the bias."""
+    # Where the mean is a constant, the bias before it is a parameter like any other.
+    if case.profile.frozen_norms:
+        return
     derived = {base for source in case.sources.values() for base in source.bases}
     for path, source in case.sources.items():
         by_attribute = {(call.class_name, call.attribute): call for call in source.calls if call.attribute is not None}

@@ -34,4 +34,5 @@ def test_a_gradient_that_may_be_read() -> None:
     """Where some file reads a gradient, or its text is not known, nothing is said."""
     profile = profile_of("train.py:1 f 3 0\nattack.py:1 g 1 0", leaf_gradients=STRAY)
     assert not advise(profile, {"train.py": "loss(model(x)).backward()\nx.grad.sign()\n", "attack.py": ""})
+    assert not advise(profile, {"train.py": "x.register_hook(print)\nloss(model(x)).backward()\n", "attack.py": ""})
     assert not advise(profile, {"train.py": "loss(model(x)).backward()\n"})
