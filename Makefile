@@ -51,7 +51,7 @@ vsix: setup
 
 # Neovim and Emacs are installed where they are missing; CI_FULL=1 adds VS Code, 800 MB and some minutes more.
 test-editors: setup
-	scripts/editors/test.sh neovim emacs $(if $(CI_FULL),vscode)
+	scripts/editors/test.sh neovim eglot $(if $(CI_FULL),vscode)
 
 test-vscode: setup
 	scripts/editors/test.sh vscode

@@ -310,27 +310,32 @@ Eglot would take `eglot-workspace-configuration', which a project may set."
 ;;;###autoload
 (defun skyline-lsp-register ()
   "Tell lsp-mode of the server, as an add-on to others."
-  (let ((handlers (make-hash-table :test #'equal)))
-    ;; It has no handler of its own.
-    (puthash "workspace/inlayHint/refresh"
-             (lambda (workspace _)
-               (dolist (buffer (lsp--workspace-buffers workspace))
-                 (with-current-buffer buffer
-                   (when (bound-and-true-p lsp-inlay-hints-mode)
-                     (lsp-update-inlay-hints (point-min) (point-max))))))
-             handlers)
-    (lsp-register-client
-     (make-lsp-client
-      :new-connection (lsp-stdio-connection (lambda () skyline-lsp-command))
-      :activation-fn (lsp-activate-on "python")
-      :server-id 'skyline-lsp
-      :add-on? t
-      :initialization-options
-      (lambda () (skyline-lsp--initialization default-directory))
-      :custom-capabilities
-      '((workspace . ((inlayHint . ((refreshSupport . t))))))
-      :request-handlers handlers
-      :after-open-fn (lambda () (lsp-inlay-hints-mode 1))))))
+  (lsp-register-client
+   (make-lsp-client
+    :new-connection (lsp-stdio-connection (lambda () skyline-lsp-command))
+    :activation-fn (lsp-activate-on "python")
+    :server-id 'skyline-lsp
+    :add-on? t
+    :initialization-options
+    (lambda () (skyline-lsp--initialization default-directory))
+    :after-open-fn #'skyline-lsp--show-hints))
+  (add-hook 'lsp-diagnostics-updated-hook #'skyline-lsp--refresh-all-hints))
+
+(defun skyline-lsp--show-hints ()
+  "Show hints in this buffer, which lsp-mode's server manages."
+  (lsp-inlay-hints-mode 1)
+  ;; The mode itself waits for the user to do something.
+  (lsp-update-inlay-hints (point-min) (point-max)))
+
+(defun skyline-lsp--refresh-all-hints ()
+  "Ask for the hints of all buffers of lsp-mode's server again.
+It takes no request to do so; new diagnostics tell that there is something new."
+  (when-let* ((workspace (lsp-find-workspace 'skyline-lsp nil)))
+    (dolist (buffer (lsp--workspace-buffers workspace))
+      (when (buffer-live-p buffer)
+        (with-current-buffer buffer
+          (when (bound-and-true-p lsp-inlay-hints-mode)
+            (lsp-update-inlay-hints (point-min) (point-max))))))))
 
 ;;; Asking the server
 
@@ -480,8 +485,8 @@ With a prefix argument, ask for the BATCH-SIZE to run it with."
 (defun skyline-lsp-retune (goal &optional value)
   "Write the batch size into the source that reaches GOAL.
 GOAL is \"throughput\", with VALUE in samples a second; \"memory\", with VALUE
-a peak such as \"6GiB\" or \"80%\"; \"maxThroughput\", past which throughput gains
-little; or \"fit\", the largest that fits in the device's memory."
+a peak such as \"6GiB\" or \"80%\"; \"maxThroughput\", past which throughput
+gains little; or \"fit\", the largest that fits in the device's memory."
   (interactive
    (let* ((goal (completing-read "Retune for: " skyline-lsp--goals nil t))
           (question (cdr (assoc goal skyline-lsp--goals))))

@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
     providers = root / "providers.py"
     text = providers.read_text()
     assert "IMAGE_SIZE = 64\n" in text
-    providers.write_text(text.replace("IMAGE_SIZE = 64\n", "IMAGE_SIZE = 32\n"))
+    providers.write_text(text.replace("IMAGE_SIZE = 64\n", "IMAGE_SIZE = 40\n"))
     subprocess.run(["git", "init", "--quiet", root], check=True)
     return Project(root=root, scratch=tmp_path)
 

@@ -7,6 +7,13 @@
 (require 'seq)
 (require 'skyline-lsp)
 
+(declare-function lsp-code-actions-at-point "ext:lsp-mode")
+(declare-function lsp-describe-thing-at-point "ext:lsp-mode")
+(declare-function lsp-execute-code-action "ext:lsp-mode")
+
+(defconst test-lsp-mode (equal (getenv "SKYLINE_CLIENT") "lsp-mode")
+  "Whether lsp-mode is the client; Eglot is, else.")
+
 (defconst test-limit 240
   "Seconds to wait for what went wrong; a busy machine takes minutes for a run.")
 
@@ -39,12 +46,14 @@
   (goto-char (match-beginning 0)))
 
 (defun test-hints ()
-  "Hints that are shown in the buffer; nil where there are none."
+  "Hints that are shown in the buffer."
   (vconcat
    (seq-keep
     (lambda (overlay)
-      (when-let* ((shown (overlay-get overlay 'after-string))
-                  ((overlay-get overlay 'eglot--inlay-hint)))
+      (when-let* ((shown (or (and (overlay-get overlay 'eglot--inlay-hint)
+                                  (overlay-get overlay 'after-string))
+                             (and (overlay-get overlay 'lsp-inlay-hint)
+                                  (overlay-get overlay 'before-string)))))
         `((line . ,(line-number-at-pos (overlay-start overlay)))
           (text . ,(string-trim (substring-no-properties shown))))))
     (overlays-in (point-min) (point-max)))))
@@ -56,9 +65,17 @@
 
 (defun test-lenses ()
   "Lenses that are shown in the buffer."
-  (vconcat (mapcar (lambda (lens)
-                     `((line . ,(car lens)) (text . ,(plist-get (cdr lens) :title))))
-                   (skyline-lsp-lenses))))
+  (vconcat
+   (if test-lsp-mode
+       (seq-keep
+        (lambda (overlay)
+          (when (overlay-get overlay 'lsp-lens)
+            `((line . ,(line-number-at-pos (overlay-start overlay)))
+              (text . ,(substring-no-properties (overlay-get overlay 'lsp-original))))))
+        (overlays-in (point-min) (point-max)))
+     (mapcar (lambda (lens)
+               `((line . ,(car lens)) (text . ,(plist-get (cdr lens) :title))))
+             (skyline-lsp-lenses)))))
 
 (defun test-lens-p (text)
   "A function that returns the lenses once one holds TEXT."
@@ -83,6 +100,33 @@
              `((line . ,(line-number-at-pos (flymake-diagnostic-beg diagnostic)))
                (message . ,(flymake-diagnostic-text diagnostic))))
            (flymake-diagnostics))))
+
+(defun test-hover ()
+  "Text of the hover at point, once it is there."
+  (if test-lsp-mode
+      (lsp-describe-thing-at-point)
+    (eldoc t))
+  (test-wait-for
+   "the hover"
+   (lambda ()
+     (when-let* ((buffer (seq-find (lambda (buffer)
+                                     (string-match-p "\\`\\*\\(eldoc\\|lsp-help\\)" (buffer-name buffer)))
+                                   (buffer-list)))
+                 (text (with-current-buffer buffer (test-text)))
+                 ((string-search "forward" text)))
+       text))))
+
+(defun test-execute-action (title)
+  "Execute the code action of the line at point whose title starts with TITLE."
+  (let* ((actions (if test-lsp-mode
+                      (lsp-code-actions-at-point)
+                    (eglot-code-actions (line-beginning-position) (line-end-position))))
+         (action (seq-find (lambda (action)
+                             (string-prefix-p title (skyline-lsp--get action :title)))
+                           actions)))
+    (if test-lsp-mode
+        (lsp-execute-code-action action)
+      (eglot-execute (eglot-current-server) action))))
 
 (defun test-undo ()
   "Undo once, as a user would."
@@ -109,17 +153,7 @@
     (test-note 'hints
                `((providers.py . ,of-providers)
                  (resnet.py . ,(test-wait-for "hints of the model" #'test-some-hints))))
-    (eldoc t)
-    (test-note 'hover
-               (test-wait-for
-                "the hover"
-                (lambda ()
-                  (when-let* ((buffer (seq-find (lambda (buffer)
-                                                  (string-prefix-p "*eldoc" (buffer-name buffer)))
-                                                (buffer-list)))
-                              (text (with-current-buffer buffer (test-text)))
-                              ((string-search "forward" text)))
-                    text))))
+    (test-note 'hover (test-hover))
 
     (switch-to-buffer providers)
     (test-go-to "batch_size: int = 8")
@@ -131,14 +165,11 @@
       (test-undo)
       (test-note 'undone (test-text))
 
-      (let ((action (seq-find (lambda (action)
-                                (string-search "Set batch size to 4" (plist-get action :title)))
-                              (eglot-code-actions (line-beginning-position) (line-end-position)))))
-        (undo-boundary)
-        (eglot-execute (eglot-current-server) action)
-        (test-note 'after_action (test-text))
-        (test-undo)
-        (test-note 'undone_action (test-text)))))
+      (undo-boundary)
+      (test-execute-action "Set batch size to 4")
+      (test-note 'after_action (test-text))
+      (test-undo)
+      (test-note 'undone_action (test-text))))
 
   ;; On a busy machine the measured times may be too noisy to predict from; the
   ;; server then says so.
