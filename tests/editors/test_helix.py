@@ -118,7 +118,7 @@ def test_helix(project: Project, environment: dict[str, str]) -> None:
         screen.type(f":{entry}", "Enter")
         screen.choose("Profile this training step")
         # The summary is the one thing that Helix shows without being asked.
-        screen.wait_for_text("ms/iteration")
+        screen.wait_for_text("/iteration (")
 
         screen.type(f":{site}", "Enter", " ", "k")
         screen.wait_for_text("Default of batch_size")
