@@ -101,9 +101,19 @@ async function waitForStatus(wanted) {
 async function typeBatchSize(size) {
   await command("Skyline: Predict a Batch Size...");
   await page.locator(".quick-input-widget", { hasText: "Predict a batch size" }).locator("input").first().fill(size);
-  const row = page.locator(".quick-input-list .monaco-list-row", { hasText: new RegExp(`^${size}.*(samples/s|yet)`, "s") });
-  await row.waitFor();
-  return row.innerText();
+  const row = page.locator(".quick-input-list .monaco-list-row", { hasText: new RegExp(`^${size}`) });
+  // The row is drawn anew when the prediction comes: one text, not one look for it and another at it.
+  const until = Date.now() + LIMIT_MS;
+  for (;;) {
+    const text = await row.first().innerText();
+    if (/samples\/s|yet/.test(text)) {
+      return text;
+    }
+    if (Date.now() > until) {
+      throw new Error(`the quick pick says nothing of ${size}: ${text}`);
+    }
+    await page.waitForTimeout(50);
+  }
 }
 
 /** What the panel's page, some frames deep, shows, once it shows something like that. */
