@@ -14,9 +14,10 @@ from skyline_lsp.cli.project import Program, open_program
 from skyline_lsp.cli.worker import ProgramFailed, Runner, batch_size_site, spec_for, with_worker
 from skyline_lsp.features import Table
 from skyline_lsp.features.units import format_bytes, format_ms, format_range, format_rate
-from skyline_lsp.prediction import Estimate, Known, Model, Prediction, Spent, fit, next_batch_size, predict
-from skyline_lsp.prediction.sampling import RANGE
-from skyline_lsp.protocol import EntryKind, FailureKind, Goal, Profile, RunSpec, Sample
+from skyline_lsp.prediction import Estimate, Known, Model, Prediction, Spent, fit, next_batch_size_for, predict
+from skyline_lsp.protocol import EntryKind, Goal, Profile, RunSpec, Sample
+from skyline_lsp.server.sampler import shown
+from skyline_lsp.source import Site
 from skyline_lsp.terminal import print_lines, printable, standard_consoles
 
 
@@ -66,21 +67,25 @@ async def _measure(runner: Runner, program: Program, wanted: Sequence[int]) -> M
     profile = result.profile
     if profile is None or result.sample is None or profile.batch_size is None:
         raise CommandError("The batch size that the program runs with can't be told, so no other can be predicted.")
+    site = batch_size_site(program) if program.entry.kind is not EntryKind.PROVIDER else None
     known = Known(
         current=profile.batch_size,
         samples=(result.sample,),
+        maximum=site.maximum if site is not None else None,
         memory_bytes=profile.device.memory_bytes,
         spent=(Spent(batch_size=profile.batch_size, seconds=time.monotonic() - began),),
     )
     problems: list[str] = []
     budget_s = program.project.settings.prediction_budget_s
     deadline = time.monotonic() + budget_s
-    for current in _centres(profile.batch_size, wanted):
-        known = replace(known, current=current)
-        while (size := next_batch_size(replace(known, seconds_left=max(0.0, deadline - time.monotonic())))) is not None:
-            known = await _sample(runner, program, known, size, problems)
-        if next_batch_size(known) is not None:
-            problems.append(f"Measuring was ended after {budget_s:g} s; measuring more would narrow the predictions.")
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        size = next_batch_size_for(replace(known, seconds_left=left_s), wanted)
+        if size is None:
+            break
+        known = await _sample(runner, program, site, known, size, problems)
+    if next_batch_size_for(known, wanted) is not None:
+        problems.append(f"Measuring was ended after {budget_s:g} s; measuring more would narrow the predictions.")
     model = fit(
         known.samples,
         accelerator=profile.device.kind != "cpu",
@@ -91,28 +96,29 @@ async def _measure(runner: Runner, program: Program, wanted: Sequence[int]) -> M
     return Measured(profile=profile, samples=known.samples, model=model, problems=tuple(dict.fromkeys(problems)))
 
 
-async def _sample(runner: Runner, program: Program, known: Known, size: int, problems: list[str]) -> Known:
+async def _sample(
+    runner: Runner, program: Program, site: Site | None, known: Known, size: int, problems: list[str]
+) -> Known:
     """What is known once `size` was measured, or was found to be impossible."""
+    project = program.project
+    sample, failure = None, None
     began = time.monotonic()
     try:
         spec = _recording(spec_for(program, Goal.SAMPLE, size))
         sample = (await runner.run(spec, label=f"batch size {size}")).sample
     except ProgramFailed as failed:
-        if failed.failure.kind is FailureKind.OUT_OF_MEMORY:
-            return replace(known, out_of_memory=(*known.out_of_memory, size))
-        problems.append(f"The program does not run at batch size {size}: {failed.failure.message}")
-        return replace(known, failed=(*known.failed, size))
-    if sample is None:
+        failure = failed.failure
+    seen = shown(size, sample, failure, set_at=site, place=lambda path, line: f"{project.shown(path)}:{line}")
+    if seen.site_works is False:
+        raise CommandError(seen.remark or "")
+    if seen.remark is not None:
+        problems.append(seen.remark)
+    if seen.out_of_memory:
+        return replace(known, out_of_memory=(*known.out_of_memory, size))
+    if seen.sample is None:
         return replace(known, failed=(*known.failed, size))
     spent = Spent(batch_size=size, seconds=time.monotonic() - began)
-    return replace(known, samples=(*known.samples, sample), spent=(*known.spent, spent))
-
-
-def _centres(current: int, wanted: Sequence[int]) -> tuple[int, ...]:
-    """Batch sizes to measure around, so that all wanted are covered: what is near one of them can be predicted."""
-    above = [size // RANGE for size in wanted if size > RANGE * current]
-    below = [size * RANGE for size in wanted if size * RANGE < current]
-    return tuple(dict.fromkeys([current, *([max(above)] if above else []), *([min(below)] if below else [])]))
+    return replace(known, samples=(*known.samples, seen.sample), spent=(*known.spent, spent))
 
 
 def _recording(spec: RunSpec) -> RunSpec:

@@ -8,7 +8,7 @@ from skyline_lsp.prediction.peak_memory import Calibration, PeakLaw, PeakMemoryM
 from skyline_lsp.prediction.refusal import Refusal
 from skyline_lsp.prediction.retuning import Retune, for_memory, for_throughput, knee, largest_that_fits
 from skyline_lsp.prediction.run_time import RunTimeModel
-from skyline_lsp.prediction.sampling import Known, Spent, expected_seconds, next_batch_size
+from skyline_lsp.prediction.sampling import Known, Spent, expected_seconds, next_batch_size, next_batch_size_for
 from skyline_lsp.prediction.scaling import LineWork, ScaledTime, scale_time
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "learn",
     "learning_rate_rules",
     "next_batch_size",
+    "next_batch_size_for",
     "parse_device",
     "parse_size",
     "peak_law",

@@ -8,7 +8,8 @@ Pure functions of what is known; depends on the models.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +119,24 @@ def next_batch_size(known: Known) -> int | None:
             if not candidates:
                 return None
     return max(candidates, key=lambda size: (gains[size] / expected_seconds(known, size), -size))
+
+
+def next_batch_size_for(known: Known, wanted: Sequence[int]) -> int | None:
+    """The batch size to measure next, so that each of `wanted` can be predicted, however far from the current size.
+
+    None when predictions are good enough, or nothing more can be done.
+    """
+    for centre in _centres(known.current, wanted):
+        if (size := next_batch_size(replace(known, current=centre))) is not None:
+            return size
+    return None
+
+
+def _centres(current: int, wanted: Sequence[int]) -> list[int]:
+    """Batch sizes to measure around: what is near one of them can be predicted, so the farthest of `wanted` count."""
+    above = [size // RANGE for size in wanted if size > RANGE * current]
+    below = [size * RANGE for size in wanted if size * RANGE < current]
+    return [current, *([max(above)] if above else []), *([min(below)] if below else [])]
 
 
 def expected_seconds(known: Known, batch_size: int) -> float:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from skyline_lsp.features import Index, Preview
-from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size, predict
-from skyline_lsp.prediction.sampling import RANGE
+from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size_for, predict
 from skyline_lsp.protocol import Failure, FailureKind, Profile, Sample
 from skyline_lsp.server.cache import HistoryRow, ResultCache, content_digest
 from skyline_lsp.server.project_files import ProjectFiles
@@ -184,26 +183,17 @@ class Results:
         profile, sampling = self.profile, self.sampling
         if profile is None or profile.batch_size is None:
             return None
-        centres = [profile.batch_size]
-        # What is near a size that was measured can be predicted; a wish far away needs some of its own.
-        if wanted > RANGE * profile.batch_size:
-            centres.append(wanted // RANGE)
-        elif wanted * RANGE < profile.batch_size:
-            centres.append(wanted * RANGE)
-        for centre in centres:
-            known = Known(
-                current=centre,
-                samples=sampling.samples,
-                memory_bytes=profile.device.memory_bytes,
-                out_of_memory=sampling.out_of_memory,
-                failed=sampling.failed,
-                maximum=site.maximum if site is not None else None,
-                spent=sampling.spent,
-                seconds_left=seconds_left,
-            )
-            if (size := next_batch_size(known)) is not None:
-                return size
-        return None
+        known = Known(
+            current=profile.batch_size,
+            samples=sampling.samples,
+            memory_bytes=profile.device.memory_bytes,
+            out_of_memory=sampling.out_of_memory,
+            failed=sampling.failed,
+            maximum=site.maximum if site is not None else None,
+            spent=sampling.spent,
+            seconds_left=seconds_left,
+        )
+        return next_batch_size_for(known, (wanted,))
 
     # Keeping.
 

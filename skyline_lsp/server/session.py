@@ -38,6 +38,7 @@ from skyline_lsp.server.interpreter import Interpreter
 from skyline_lsp.server.project_files import ProjectFiles
 from skyline_lsp.server.results import Results
 from skyline_lsp.server.runner import Runner
+from skyline_lsp.server.sampler import shown
 from skyline_lsp.server.settings import Reading, Settings
 from skyline_lsp.server.source_index import SitesFound, SourceIndex
 from skyline_lsp.server.status import program_status, project_status
@@ -704,26 +705,22 @@ class Session:
             if result.status is Status.CANCELLED:
                 job.refusal = "It was cancelled."
                 return
-            if result.sample is not None:
-                sampling.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
-                if site is not None and entry.kind is not EntryKind.PROVIDER:
-                    followed = result.sample.batch_size == size
-                    results.note_proof(site, followed)
-                    if not followed:
-                        sampling.failed += (size,)
-                        sampling.remarks += (
-                            f"With {site.name} set to {size} the model was still fed {result.sample.batch_size}: the "
-                            f"batch size is not decided at {self.files.relative(site.path)}:{site.line}.",
-                        )
-                        break
-                await results.add_samples((result.sample,))
-                self._listener.changed()
-            elif result.failure is not None and result.failure.kind is FailureKind.OUT_OF_MEMORY:
+            set_at = site if entry.kind is not EntryKind.PROVIDER else None
+            seen = shown(size, result.sample, result.failure, set_at=set_at, place=self._place)
+            if set_at is not None and seen.site_works is not None:
+                results.note_proof(set_at, seen.site_works)
+            if seen.remark is not None:
+                sampling.failed += (size,)
+                sampling.remarks += (seen.remark,)
+            if seen.out_of_memory:
                 sampling.out_of_memory += (size,)
                 await results.add_samples(())
-            else:
-                sampling.failed += (size,)
-                sampling.remarks += (self._why_no_sample(size, result.failure),)
+            if seen.sample is not None:
+                sampling.spent += (Spent(batch_size=size, seconds=self._monotonic() - began_s),)
+                await results.add_samples((seen.sample,))
+                self._listener.changed()
+            if seen.site_works is False:
+                break
         if results.next_size(wanted, site, None) is not None:
             sampling.remarks += (
                 f"Measuring was ended after {settings.prediction_budget_s:g} s; "
@@ -792,14 +789,8 @@ class Session:
             ),
         )
 
-    def _why_no_sample(self, size: int, failure: Failure | None) -> str:
-        if failure is None:
-            return f"Batch size {size} could not be measured."
-        where = ""
-        if failure.frames:
-            frame = failure.frames[-1]
-            where = f" ({self.files.relative(frame.path)}:{frame.line})"
-        return f"The program does not run at batch size {size}{where}: {failure.message}"
+    def _place(self, path: str, line: int) -> str:
+        return f"{self.files.relative(path)}:{line}"
 
     def _inputs(self, site: Site | None) -> dict[str, str]:
         """A configuration file that holds the batch size is no code that ran, but what ran depends on it."""

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyline_lsp.prediction import Known, Spent, expected_seconds, fit, next_batch_size
-from tests.prediction.curves import CURVES, NOISES, Curve, Machine, Noise, recorded, sample
+from skyline_lsp.prediction import Known, Spent, expected_seconds, fit, next_batch_size, next_batch_size_for
+from skyline_lsp.prediction.sampling import RANGE
+from tests.prediction.curves import CURVES, NOISES, Curve, Machine, Noise, exact, recorded, sample
 
 GIB = 2**30
 MIB = 2**20
@@ -217,3 +218,12 @@ def test_it_ends(
     asked, _ = run(known, CURVES[curve], noise=NOISES[noise], memory_bytes=memory, fails=sorted(fails))
     assert len(asked) <= 20
     assert all(1 <= size <= max(maximum or size, min(current, maximum or current)) for size in asked)
+
+
+@pytest.mark.parametrize("wanted", [1, 3, 500, 4000])
+def test_sizes_far_from_the_current_one_are_measured_around(wanted: int) -> None:
+    """What is asked for ends within RANGE of a measured size, however far from the current one it is."""
+    known = Known(current=32)
+    while (size := next_batch_size_for(known, (wanted,))) is not None:
+        known = replace(known, samples=(*known.samples, *exact(CURVES["line"], (size,))))
+    assert any(wanted <= RANGE * one.batch_size and one.batch_size <= RANGE * wanted for one in known.samples)
