@@ -6,7 +6,6 @@ runs of two batch sizes here. Time is scaled by the roofline, and marked as the 
 
 import argparse
 import json
-from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.text import Text
@@ -19,32 +18,18 @@ from skyline_lsp.features import Table
 from skyline_lsp.features.units import format_bytes, format_ms, format_range
 from skyline_lsp.prediction import (
     DeviceSpec,
-    Estimate,
-    LineWork,
+    FoundPeak,
+    PeakThere,
     Refusal,
     ScaledTime,
+    exact_peak,
     parse_device,
+    peak_there,
     predict,
-    scale_time,
+    time_there,
 )
 from skyline_lsp.protocol import Goal, Profile
 from skyline_lsp.terminal import print_lines, printable, standard_consoles
-
-CONTEXT_BYTES = 512 * 2**20
-"""What an accelerator's context and its libraries' workspaces are allowed; some hundred MiB are usual."""
-ALLOCATOR_SHARE = 0.1
-"""What an allocator is allowed beyond storages, for rounding and fragmentation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Peak:
-    """One batch size on the device."""
-
-    batch_size: int
-    peak_bytes: Estimate
-    fits: bool | None
-    allocated: bool
-    """Whether it was found by real runs here."""
 
 
 def run(program: Program, arguments: argparse.Namespace) -> int:
@@ -54,8 +39,8 @@ def run(program: Program, arguments: argparse.Namespace) -> int:
         raise CommandError(device.reason)
     notes: list[str] = []
 
-    async def work(runner: Runner) -> tuple[list[_Peak], Profile | None]:
-        peaks: list[_Peak] = []
+    async def work(runner: Runner) -> tuple[list[PeakThere], Profile | None]:
+        peaks: list[PeakThere] = []
         for size in arguments.batch_size:
             try:
                 result = await runner.run(spec_for(program, Goal.ESTIMATE, size), label=f"batch size {size}")
@@ -63,7 +48,7 @@ def run(program: Program, arguments: argparse.Namespace) -> int:
                 notes.append(_why(program, failed))
                 return peaks, None
             if result.estimate is not None:
-                peaks.append(_peak(size, float(result.estimate.peak_bytes), device, allocated=False))
+                peaks.append(peak_there(exact_peak(size, float(result.estimate.peak_bytes)), device))
         profile = None
         if device.bytes_per_second is not None:
             spec = spec_for(program, Goal.PROFILE)
@@ -72,8 +57,9 @@ def run(program: Program, arguments: argparse.Namespace) -> int:
 
     peaks, profile = with_worker(program, work, verbose=arguments.verbose)
     if len(peaks) < len(arguments.batch_size):
-        peaks = _by_running(program, arguments, device, notes)
-    time = _time(profile, device) if profile is not None else None
+        peaks, profile = _by_running(program, arguments, device, notes)
+    knows_rates = device.bytes_per_second is not None
+    time = time_there(profile, device) if profile is not None and knows_rates else None
     if isinstance(time, Refusal):
         notes.append(time.reason)
     elif time is not None and profile is not None:
@@ -93,56 +79,26 @@ def _why(program: Program, failed: ProgramFailed) -> str:
     return f"{where}{failed.failure.message} Real runs were made instead."
 
 
-def _by_running(program: Program, arguments: argparse.Namespace, device: DeviceSpec, notes: list[str]) -> list[_Peak]:
+def _by_running(
+    program: Program, arguments: argparse.Namespace, device: DeviceSpec, notes: list[str]
+) -> tuple[list[PeakThere], Profile]:
     measured = measure(program, arguments.batch_size, verbose=arguments.verbose)
     notes += measured.problems
     found = []
     for size in arguments.batch_size:
         prediction = predict(measured.model, size, None)
         if prediction is not None and prediction.peak_bytes is not None:
-            peak = _peak(size, prediction.peak_bytes.value, device, allocated=True)
-            low, high = prediction.peak_bytes.low, prediction.peak_bytes.high
-            wider = replace(peak.peak_bytes, low=low, high=max(high, peak.peak_bytes.high))
-            found.append(replace(peak, peak_bytes=wider, fits=_fits(wider, device)))
-    return found
-
-
-def _peak(batch_size: int, peak_bytes: float, device: DeviceSpec, *, allocated: bool) -> _Peak:
-    estimate = Estimate(value=peak_bytes, low=peak_bytes, high=peak_bytes * (1 + ALLOCATOR_SHARE) + CONTEXT_BYTES)
-    return _Peak(batch_size=batch_size, peak_bytes=estimate, fits=_fits(estimate, device), allocated=allocated)
-
-
-def _fits(peak: Estimate, device: DeviceSpec) -> bool | None:
-    if peak.high <= device.memory_bytes:
-        return True
-    return False if peak.low > device.memory_bytes else None
-
-
-def _time(profile: Profile, device: DeviceSpec) -> ScaledTime | Refusal:
-    """The profiled batch size's iteration on the device."""
-    if profile.peaks is None:
-        return Refusal(reason="What this device can do at most is not known, so time can't be scaled.")
-    here = DeviceSpec(
-        name=profile.device.name,
-        memory_bytes=profile.device.memory_bytes or 0,
-        flop_per_second=profile.peaks.flop_per_second,
-        bytes_per_second=profile.peaks.bytes_per_second,
-        source="measured",
-    )
-    lines = [
-        LineWork(
-            run_time_ms=line.self_forward_ms + line.self_backward_ms,
-            flops=float(line.self_flop),
-            bytes=float(line.self_bytes_moved),
-            data_type=line.flop_type or "float32",
-        )
-        for line in profile.lines
-    ]
-    return scale_time(lines, max(0.0, profile.untracked_ms), here, device, profile.device.kind != "cpu")
+            peak = FoundPeak(batch_size=size, peak_bytes=prediction.peak_bytes, allocated=True)
+            found.append(peak_there(peak, device))
+    return found, measured.profile
 
 
 def _json(
-    device: DeviceSpec, peaks: list[_Peak], profile: Profile | None, time: ScaledTime | Refusal | None, notes: list[str]
+    device: DeviceSpec,
+    peaks: list[PeakThere],
+    profile: Profile | None,
+    time: ScaledTime | Refusal | None,
+    notes: list[str],
 ) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "device": {"name": device.name, "memory_bytes": device.memory_bytes, "source": device.source},
@@ -164,7 +120,11 @@ def _json(
 
 
 def _print(
-    device: DeviceSpec, peaks: list[_Peak], profile: Profile | None, time: ScaledTime | Refusal | None, notes: list[str]
+    device: DeviceSpec,
+    peaks: list[PeakThere],
+    profile: Profile | None,
+    time: ScaledTime | Refusal | None,
+    notes: list[str],
 ) -> None:
     console, _ = standard_consoles()
     rows = tuple(

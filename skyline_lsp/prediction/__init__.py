@@ -2,6 +2,7 @@
 
 from skyline_lsp.prediction.companions import Accumulation, LearningRateRule, accumulation, learning_rate_rules
 from skyline_lsp.prediction.devices import DEVICES, DeviceSpec, parse_device, parse_size
+from skyline_lsp.prediction.elsewhere import FoundPeak, PeakThere, exact_peak, peak_there, time_there
 from skyline_lsp.prediction.estimate import Estimate
 from skyline_lsp.prediction.model import Model, Outcome, Prediction, fit, hold_against, learn, predict
 from skyline_lsp.prediction.peak_memory import Calibration, PeakLaw, PeakMemoryModel, peak_law
@@ -17,6 +18,7 @@ __all__ = [
     "Calibration",
     "DeviceSpec",
     "Estimate",
+    "FoundPeak",
     "Known",
     "LearningRateRule",
     "LineWork",
@@ -24,6 +26,7 @@ __all__ = [
     "Outcome",
     "PeakLaw",
     "PeakMemoryModel",
+    "PeakThere",
     "Prediction",
     "Refusal",
     "Retune",
@@ -31,6 +34,7 @@ __all__ = [
     "ScaledTime",
     "Spent",
     "accumulation",
+    "exact_peak",
     "expected_seconds",
     "fit",
     "for_memory",
@@ -45,6 +49,8 @@ __all__ = [
     "parse_device",
     "parse_size",
     "peak_law",
+    "peak_there",
     "predict",
     "scale_time",
+    "time_there",
 ]
