@@ -14,7 +14,7 @@ from skyline_lsp.cli.failures import DONE, FAILED, CommandError
 from skyline_lsp.cli.predict import interval, measure
 from skyline_lsp.cli.project import Program
 from skyline_lsp.cli.worker import ProgramFailed, Runner, spec_for, with_worker
-from skyline_lsp.features import Table
+from skyline_lsp.features import Table, why_by_running
 from skyline_lsp.features.units import format_bytes, format_ms, format_range
 from skyline_lsp.prediction import (
     DeviceSpec,
@@ -45,7 +45,7 @@ def run(program: Program, arguments: argparse.Namespace) -> int:
             try:
                 result = await runner.run(spec_for(program, Goal.ESTIMATE, size), label=f"batch size {size}")
             except ProgramFailed as failed:
-                notes.append(_why(program, failed))
+                notes.append(why_by_running(failed.failure, lambda path, line: f"{program.project.shown(path)}:{line}"))
                 return peaks, None
             if result.estimate is not None:
                 peaks.append(peak_there(exact_peak(size, float(result.estimate.peak_bytes)), device))
@@ -69,14 +69,6 @@ def run(program: Program, arguments: argparse.Namespace) -> int:
     else:
         _print(device, peaks, profile, time, notes)
     return DONE if len(peaks) == len(arguments.batch_size) else FAILED
-
-
-def _why(program: Program, failed: ProgramFailed) -> str:
-    where = ""
-    if failed.failure.frames:
-        frame = failed.failure.frames[-1]
-        where = f"{program.project.shown(frame.path)}:{frame.line}: "
-    return f"{where}{failed.failure.message} Real runs were made instead."
 
 
 def _by_running(
@@ -139,7 +131,9 @@ def _print(
     )
     table = Table(header=("batch size", "peak", "with allowance", f"fits {device.name}", "found by"), rows=rows)
     print_lines(console, [Text(line) for line in table.plain().split("\n")])
-    lines = [f"{device.name} has {format_bytes(device.memory_bytes)} ({device.source})."]
+    lines = []
+    if device.bytes_per_second is not None:
+        lines.append(f"{device.name} has {format_bytes(device.memory_bytes)} ({device.source}).")
     if isinstance(time, ScaledTime) and profile is not None:
         estimate = time.run_time_ms
         between = format_range(estimate.low, estimate.high, format_ms)

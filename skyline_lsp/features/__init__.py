@@ -9,6 +9,7 @@ from skyline_lsp.features.code_action import Action, ActionKind, code_actions
 from skyline_lsp.features.code_lens import Lens, code_lenses
 from skyline_lsp.features.command import Command
 from skyline_lsp.features.diagnostic import Diagnostic, Related, Severity, diagnostics
+from skyline_lsp.features.elsewhere import Elsewhere, device_sentence, on_device, why_by_running
 from skyline_lsp.features.hover import Hover, hover
 from skyline_lsp.features.inlay_hint import Hint, inlay_hints
 from skyline_lsp.features.snapshot import Index, Options, Preview, Snapshot, State, snapshot
@@ -24,6 +25,7 @@ __all__ = [
     "Choice",
     "Command",
     "Diagnostic",
+    "Elsewhere",
     "FileCost",
     "Hint",
     "Hover",
@@ -42,6 +44,7 @@ __all__ = [
     "choices",
     "code_actions",
     "code_lenses",
+    "device_sentence",
     "diagnostics",
     "effect",
     "files_by_cost",
@@ -49,6 +52,8 @@ __all__ = [
     "hover",
     "inlay_hints",
     "near_costs",
+    "on_device",
     "paragraph",
     "snapshot",
+    "why_by_running",
 ]

@@ -10,6 +10,7 @@ from skyline_lsp.features.advice.fixes import edit_of, ignoring
 from skyline_lsp.features.batch_sizes import Choice, choices, edit_to, effect, size_to_measure
 from skyline_lsp.features.command import Command, command
 from skyline_lsp.features.diagnostic import Diagnostic, Severity, diagnostics
+from skyline_lsp.features.elsewhere import elsewhere, short_name, shown_batch_size
 from skyline_lsp.features.snapshot import Snapshot, State
 from skyline_lsp.protocol import FailureKind, RemarkKind
 from skyline_lsp.source import Edit, Site
@@ -51,6 +52,7 @@ def code_actions(snapshot: Snapshot, first_line: int, last_line: int) -> tuple[A
         actions += _edits(snapshot, site)
     if here or at_entry:
         actions += _predictions(snapshot, site)
+        actions += _devices(snapshot)
     if here or at_entry or _belongs(snapshot):
         if snapshot.site is not None and snapshot.site not in here:
             actions.append(_go_to(snapshot, snapshot.site))
@@ -112,6 +114,25 @@ def _predictions(snapshot: Snapshot, site: Site | None) -> list[Action]:
         predict = command("Predict other batch sizes", commands.PREDICT, path=snapshot.path, batchSize=size)
         actions.append(Action(title=predict.title, kind=ActionKind.SOURCE, command=predict))
     return actions
+
+
+def _devices(snapshot: Snapshot) -> list[Action]:
+    """Asking whether the shown batch size fits devices that aren't here."""
+    batch_size = shown_batch_size(snapshot)
+    if batch_size is None or snapshot.state is State.RUNNING:
+        return []
+    known = {there.device.name for there in elsewhere(snapshot, batch_size)}
+    asked: list[tuple[str, str | None]] = [
+        (f"Find out whether batch size {batch_size} fits {short_name(device)}", device.name)
+        for device in snapshot.devices
+        if device.name not in known
+    ]
+    asked.append((f"Find out whether batch size {batch_size} fits another device", None))
+    commanded = [
+        command(title, commands.ESTIMATE, path=snapshot.path, device=name, batchSize=batch_size, show=True)
+        for title, name in asked
+    ]
+    return [Action(title=item.title, kind=ActionKind.SOURCE, command=item) for item in commanded]
 
 
 def _go_to(snapshot: Snapshot, site: Site) -> Action:

@@ -6,12 +6,14 @@ from skyline_lsp.features import command as commands
 from skyline_lsp.features.batch_sizes import Choice, choices, effect, size_to_measure
 from skyline_lsp.features.command import JSON, Command, command
 from skyline_lsp.features.cost import mark
+from skyline_lsp.features.elsewhere import device_sentence, elsewhere, lens_title, short_name, shown_batch_size
 from skyline_lsp.features.snapshot import Snapshot, State
 from skyline_lsp.features.summary import headline_parts
 from skyline_lsp.source import Site
 
 _MOST_CHOICES = 3
 """Lenses of other batch sizes: a line has no room for more; hover and actions have them all."""
+_MOST_DEVICES = 3
 _LONGEST_MESSAGE = 100
 
 
@@ -89,7 +91,8 @@ def _batch_size(snapshot: Snapshot, site: Site) -> list[Command]:
             batchSize=snapshot.preview.batch_size,
             site=where,
         )
-        return [apply, command("clear preview", commands.CLEAR_PREVIEW, path=snapshot.path)]
+        clear = command("clear preview", commands.CLEAR_PREVIEW, path=snapshot.path)
+        return [apply, clear, *_devices(snapshot, site)]
     found = choices(snapshot, site)
     offered: list[JSON] = [
         {"batchSize": choice.batch_size, "title": _choice_title(snapshot, choice)} for choice in found
@@ -121,6 +124,32 @@ def _batch_size(snapshot: Snapshot, site: Site) -> list[Command]:
         if size is not None:
             tooltip = "Measure a few batch sizes, and predict throughput and memory of the others from them"
             lenses.append(command("predict other sizes", commands.PREDICT, tooltip, path=snapshot.path, batchSize=size))
+    return [*lenses, *_devices(snapshot, site)]
+
+
+def _devices(snapshot: Snapshot, site: Site) -> list[Command]:
+    """What is known of the shown batch size on devices that aren't here; a click finds it out."""
+    if site != snapshot.site:
+        return []
+    batch_size = shown_batch_size(snapshot)
+    known = {there.device.name: there for there in elsewhere(snapshot, batch_size)}
+    lenses = []
+    for device in snapshot.devices[:_MOST_DEVICES]:
+        there = known.get(device.name)
+        if there is None and snapshot.state is State.RUNNING:
+            continue
+        name = short_name(device)
+        lenses.append(
+            command(
+                lens_title(there) if there is not None else f"fits {name}?",
+                commands.ESTIMATE,
+                device_sentence(there) if there is not None else f"Find out whether it fits {name}, without allocating",
+                path=snapshot.path,
+                device=device.name,
+                batchSize=batch_size,
+                show=True,
+            )
+        )
     return lenses
 
 

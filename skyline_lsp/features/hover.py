@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from skyline_lsp.features.batch_sizes import batch_size_table, literal_at, model_remarks
 from skyline_lsp.features.cost import Scale, ShownCost, percent, scale_for, shown_cost
 from skyline_lsp.features.document import Block, Paragraph, Rule, bullets, heading, markdown, paragraph, plain
+from skyline_lsp.features.elsewhere import (
+    device_sentence,
+    elsewhere,
+    elsewhere_remarks,
+    elsewhere_table,
+    shown_batch_size,
+)
 from skyline_lsp.features.layer_hint import argument_hint
 from skyline_lsp.features.place import place
 from skyline_lsp.features.snapshot import InnerModules, LineDetail, RelatedLine, Snapshot, State
@@ -230,6 +237,8 @@ def _batch_size(snapshot: Snapshot, site: Site) -> list[Block]:
     if site == (snapshot.site or snapshot.main_site):
         blocks.append(batch_size_table(snapshot))
         blocks += bullets(model_remarks(snapshot))
+        blocks.append(elsewhere_table(snapshot))
+        blocks += bullets(tuple(elsewhere_remarks(snapshot)))
     return blocks
 
 
@@ -264,13 +273,14 @@ def _whole(snapshot: Snapshot) -> list[Block]:
                 f"The batch size can't be changed from here: {snapshot.no_site_reason.strip().removesuffix('.')}."
             )
         )
+    there = [f"{device_sentence(one)}." for one in elsewhere(snapshot, shown_batch_size(snapshot))]
     if profile is None or index is None:
-        return blocks
+        return [*blocks, *bullets(there)]
     if snapshot.outdated:
         blocks.append(paragraph("The source has changed since this was measured."))
     tables = breakdown(index, snapshot.preview)
     blocks += [paragraph(summary_paragraph(profile, snapshot.preview)), tables.phases, tables.memory, tables.lines]
-    blocks += bullets(profile.warnings)
+    blocks += bullets([*profile.warnings, *there])
     return blocks
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from skyline_lsp.features.advice import Advice, advise, is_switched_off
-from skyline_lsp.prediction import Model, Prediction
+from skyline_lsp.prediction import DeviceSpec, FoundPeak, Model, Prediction
 from skyline_lsp.protocol import Failure, Frame, LineCost, Profile, Remark
 from skyline_lsp.source import EntryPoint, Site, SourceText
 
@@ -301,6 +301,12 @@ class Snapshot:
     failure_line_of: Mapping[int, int] | None
     """Line of this file when the run failed -> line now; None where nothing moved."""
     preview: Preview | None
+    devices: tuple[DeviceSpec, ...]
+    """Devices that aren't here, on which the user wants to know the program."""
+    peaks_found: tuple[FoundPeak, ...]
+    """Peaks of batch sizes of this very source, for those devices."""
+    estimate_note: str | None
+    """Why peaks can't be found without allocating, a sentence or two; None where they can, or where none was tried."""
     options: Options
 
     @property
@@ -387,6 +393,9 @@ def snapshot(
     failure: Failure | None = None,
     failure_line_of: Mapping[int, int] | None = None,
     preview: Preview | None = None,
+    devices: Sequence[DeviceSpec] = (),
+    peaks_found: Sequence[FoundPeak] = (),
+    estimate_note: str | None = None,
     options: Options | None = None,
 ) -> Snapshot:
     """Bring together what is known of one file.
@@ -419,6 +428,9 @@ def snapshot(
         failure=failure,
         failure_line_of=failure_line_of,
         preview=preview,
+        devices=tuple(devices),
+        peaks_found=tuple(peaks_found),
+        estimate_note=estimate_note,
         options=options or Options(),
     )
 

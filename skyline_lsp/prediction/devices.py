@@ -164,7 +164,7 @@ def parse_device(text: str) -> DeviceSpec | Refusal:
     size = parse_size(text)
     if size is not None:
         return DeviceSpec(
-            name=f"a device with {text.strip()}",
+            name=text.strip(),
             memory_bytes=size,
             flop_per_second={},
             bytes_per_second=None,

@@ -244,6 +244,8 @@ class MemoryEstimate:
     peak_bytes: int
     live_bytes: tuple[int, ...]
     """Live bytes after each operation of the iteration."""
+    files: dict[str, str]
+    """Files that ran, as in `Profile.files`."""
 
 
 class RemarkKind(enum.Enum):

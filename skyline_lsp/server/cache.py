@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import platformdirs
 
-from skyline_lsp.prediction import Prediction
+from skyline_lsp.prediction import DeviceSpec, FoundPeak, Prediction
 from skyline_lsp.protocol import SCHEMA, Profile, Sample, from_json, to_json
 
 _log = logging.getLogger(__name__)
@@ -82,6 +82,21 @@ class _SampleSet:
     schema: int = SCHEMA
     key: str
     samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPeaks:
+    """What a workload takes in memory, for devices that aren't here."""
+
+    format: int = _FORMAT
+    workload: str
+    files: dict[str, str]
+    """What it holds for: relative path -> SHA-256, the batch size's digits left out."""
+    peaks: tuple[FoundPeak, ...]
+    note: str | None
+    """Why they could not be found without allocating."""
+    devices: tuple[DeviceSpec, ...]
+    """Those that the user has asked for."""
 
 
 def default_folder() -> Path:
@@ -170,6 +185,18 @@ class ResultCache:
         path = self._samples_path(key)
         self._write(path, _SampleSet(key=key, samples=tuple(samples)))
         _prune(path.parent.glob("*.json.gz"), _MAX_SAMPLE_SETS, by_time=True)
+
+    def peaks(self, workload: str) -> KeptPeaks | None:
+        """The peaks kept last for a workload."""
+        kept = _read(self._peaks_path(workload), KeptPeaks)
+        return kept if kept is not None and (kept.format, kept.workload) == (_FORMAT, workload) else None
+
+    def save_peaks(self, kept: KeptPeaks) -> None:
+        """Keep a workload's peaks in place of those kept before."""
+        self._write(self._peaks_path(kept.workload), kept)
+
+    def _peaks_path(self, workload: str) -> Path:
+        return self._folder / "peaks" / f"{_short(workload)}.json.gz"
 
     def _history_path(self, workload: str) -> Path:
         return self._folder / "history" / f"{_short(workload)}.json.gz"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
+from skyline_lsp.features import Elsewhere, device_sentence
 from skyline_lsp.features import command as names
 from skyline_lsp.features.advice import HALF, AdviceCode, precision_sentence
 from skyline_lsp.features.units import format_bytes, format_ms, format_throughput
-from skyline_lsp.prediction import Estimate, Prediction, Refusal
+from skyline_lsp.prediction import DEVICES as KNOWN_DEVICES
+from skyline_lsp.prediction import DeviceSpec, Estimate, Prediction, Refusal, parse_device
 from skyline_lsp.prediction.wish import Wish, parse_wish
 from skyline_lsp.protocol import Sample, to_json
 from skyline_lsp.server.session import Refused, Session
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 SITES: Final = "skyline.sites"
 COSTS: Final = "skyline.costs"
 HISTORY: Final = "skyline.history"
+DEVICES: Final = "skyline.devices"
 _NEAREST: Final = "Whatever belongs to the open file"
 
 
@@ -189,6 +192,66 @@ async def _clear_preview(server: "Server", arguments: "_Arguments") -> None:
     """{uri?|path?}: show measured numbers again."""
     session, path = await _session(server, arguments)
     await session.preview(path, None)
+
+
+async def _estimate(server: "Server", arguments: "_Arguments") -> dict[str, Any] | None:
+    """{uri?|path?, device?, batchSize?, show?} -> whether it fits a device that isn't here, and how fast it is there.
+
+    Without a device the user is asked for one; the answer is then null and comes before theirs, as with `show`.
+    """
+    batch_size = arguments.batch_size(needed=False)
+    device = arguments.device()
+    session, path = await _session(server, arguments)
+
+    async def show() -> None:
+        chosen = device
+        if chosen is None:
+            offered = {one.name: one for one in _devices_of(session)}
+            answer = await _ask(server, "Would it fit which device?", list(offered))
+            if answer is None:
+                return
+            chosen = offered[answer]
+        try:
+            there, note = await session.estimate(path, chosen, batch_size)
+        except Refused as refusal:
+            server.show(str(refusal), types.MessageType.Warning)
+        else:
+            server.show(_device_text(there, note))
+
+    if device is None or arguments.flag("show"):
+        server.spawn(show())
+        return None
+    there, note = await session.estimate(path, device, batch_size)
+    return {
+        **_device_as_json(there.device),
+        "batchSize": there.peak.batch_size,
+        "peakBytes": to_json(there.peak.peak_bytes),
+        "fits": there.peak.fits,
+        "allocated": there.peak.allocated,
+        "runTimeMs": to_json(there.time.run_time_ms) if there.time is not None else None,
+        "timedBatchSize": there.timed_batch_size,
+        "problems": [*([note] if note else []), *there.remarks],
+        "text": _device_text(there, note),
+    }
+
+
+async def _devices(server: "Server", arguments: "_Arguments") -> list[dict[str, Any]]:
+    """{uri?|path?} -> devices that can be asked about by name, those of the settings first."""
+    session, _ = await _session(server, arguments)
+    return [_device_as_json(device) for device in _devices_of(session)]
+
+
+def _devices_of(session: Session) -> tuple[DeviceSpec, ...]:
+    return tuple({device.name: device for device in (*session.settings.devices, *KNOWN_DEVICES)}.values())
+
+
+def _device_as_json(device: DeviceSpec) -> dict[str, Any]:
+    return {"device": device.name, "memoryBytes": device.memory_bytes, "source": device.source}
+
+
+def _device_text(there: Elsewhere, note: str) -> str:
+    head = f"Batch size {there.peak.batch_size} on {device_sentence(there)}."
+    return " ".join((head, *([note] if note else []), *there.remarks))
 
 
 async def _costs(server: "Server", arguments: "_Arguments") -> list[dict[str, Any]]:
@@ -420,6 +483,18 @@ class _Arguments:
             self.fail(f"`batchSize` {shown}; give a whole number from 1, such as 32")
         return value
 
+    def device(self) -> DeviceSpec | None:
+        """A device by its name or by its memory; None where none is given."""
+        given = self._given.get("device")
+        if given is None:
+            return None
+        if not isinstance(given, str):
+            self.fail(f"`device` is {given!r}; a name such as A100-40GB, or memory such as 24GiB, is expected")
+        device = parse_device(given)
+        if isinstance(device, Refusal):
+            self.fail(device.reason.removesuffix("."))
+        return device
+
     def autocast(self) -> str:
         """The data type of advice that can be measured."""
         code, autocast = self._given.get("code"), self._given.get("autocast")
@@ -510,7 +585,9 @@ COMMANDS: Final[Mapping[str, Handler]] = {
     names.CLEAR_PREVIEW: _clear_preview,
     names.OPEN_PANEL: _open_panel,
     names.MEASURE_ADVICE: _measure_advice,
+    names.ESTIMATE: _estimate,
     COSTS: _costs,
+    DEVICES: _devices,
     HISTORY: _history,
     SITES: _sites,
     names.SHOW: _show,

@@ -5,14 +5,25 @@ files' content, and how the program is run.
 """
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from skyline_lsp.features import Index, Preview
-from skyline_lsp.prediction import Known, Model, Prediction, Spent, fit, next_batch_size_for, predict
+from skyline_lsp.prediction import (
+    DeviceSpec,
+    FoundPeak,
+    Known,
+    Model,
+    Prediction,
+    Spent,
+    fit,
+    next_batch_size_for,
+    predict,
+)
 from skyline_lsp.protocol import Failure, FailureKind, Profile, Sample
-from skyline_lsp.server.cache import HistoryRow, ResultCache, content_digest
+from skyline_lsp.server.cache import HistoryRow, KeptPeaks, ResultCache, content_digest
 from skyline_lsp.server.project_files import ProjectFiles
 from skyline_lsp.server.source_index import SitesFound, SourceIndex
 from skyline_lsp.source import Site, decode
@@ -39,6 +50,18 @@ class Sampling:
     """Whether measuring went on until enough was known or time was up."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Estimating:
+    """What is known of the program's memory on devices that aren't here, for one content of the files."""
+
+    files: dict[str, str]
+    """Relative path -> SHA-256, in the file with the batch size without its digits."""
+    peaks: tuple[FoundPeak, ...] = ()
+    """By batch size, one of each."""
+    note: str | None = None
+    """Why peaks can't be found without allocating; None while nothing says so."""
+
+
 class Results:
     """Of one program. Only its session changes it."""
 
@@ -51,6 +74,9 @@ class Results:
         self.measured_at_s = 0.0
         self.failure: Failure | None = None
         self.sampling = Sampling()
+        self.estimating = Estimating(files={})
+        self.devices: tuple[DeviceSpec, ...] = ()
+        """Those that the user has asked for, beside the settings' own."""
         self.proofs: dict[tuple[str, int, str], bool] = {}
         """Site, by path, line and name -> whether running with another value changed the batch that the model sees."""
         self.preview: Preview | None = None
@@ -106,6 +132,66 @@ class Results:
         self.preview = Preview(batch_size=prediction.batch_size, prediction=prediction) if prediction else None
         self.revision += 1
         return batch_size is None or prediction is not None
+
+    # On devices that aren't here.
+
+    def peaks_found(self, site: Site | None) -> tuple[FoundPeak, ...]:
+        """Peaks by batch size, as far as they hold for the files as the editor has them."""
+        kept = self.estimating
+        if not kept.peaks or self._digests(kept.files, site, on_disk=False) != kept.files:
+            return ()
+        return kept.peaks
+
+    def peak_found(self, batch_size: int, site: Site | None) -> FoundPeak | None:
+        """The peak of a batch size, as far as it holds for the files on disk."""
+        kept = self.estimating
+        found = next((peak for peak in kept.peaks if peak.batch_size == batch_size), None)
+        holds = found is not None and self._digests(kept.files, site, on_disk=True) == kept.files
+        return found if holds else None
+
+    def ask_for(self, device: DeviceSpec) -> None:
+        """Show the program on this device too, from now on."""
+        self.devices = tuple({one.name: one for one in (*self.devices, device)}.values())
+        self.revision += 1
+
+    def take_peak(self, peak: FoundPeak, *, files: Mapping[str, str], site: Site | None, note: str | None) -> None:
+        """A peak was found, by a run of `files` (relative path -> SHA-256). `site` is the batch size's on disk."""
+        project = self._project
+        if any(project.digest(project.absolute(path), on_disk=True) != digest for path, digest in files.items()):
+            # Saved meanwhile: the answer holds for the question, and for nothing that is there now.
+            return
+        digests = self._digests(files, site, on_disk=True)
+        kept = self.estimating
+        peaks = {one.batch_size: one for one in kept.peaks} if kept.files == digests else {}
+        peaks[peak.batch_size] = peak
+        self.estimating = Estimating(files=digests, peaks=tuple(peaks[size] for size in sorted(peaks)), note=note)
+        self.revision += 1
+
+    async def keep_peaks(self, key: str) -> None:
+        """Write peaks and asked devices to the cache."""
+        kept = self.estimating
+        if kept.peaks:
+            record = KeptPeaks(workload=key, files=kept.files, peaks=kept.peaks, note=kept.note, devices=self.devices)
+            await asyncio.to_thread(self._cache.save_peaks, record)
+
+    def needs_data(self, site: Site | None) -> str | None:
+        """Why peaks of the files as they are on disk can't be found without allocating, where that was tried."""
+        kept = self.estimating
+        holds = kept.note is not None and self._digests(kept.files, site, on_disk=True) == kept.files
+        return kept.note if holds else None
+
+    def _digests(self, files: Iterable[str], site: Site | None, *, on_disk: bool) -> dict[str, str]:
+        """SHA-256 of files, by relative path, that of the batch size's file without its digits."""
+        found: dict[str, str] = {}
+        for relative in files:
+            path = self._project.absolute(relative)
+            if site is not None and site.path == path:
+                data = self._project.read_disk(path) if on_disk else self._project.read(path)
+                if data is not None:
+                    found[relative] = hashlib.sha256(data[: site.start] + data[site.end :]).hexdigest()
+            elif (digest := self._project.digest(path, on_disk=on_disk)) is not None:
+                found[relative] = digest
+        return found
 
     # Taking in.
 
@@ -219,9 +305,14 @@ class Results:
         def unchanged(files: Mapping[str, str]) -> bool:
             return all(self._project.digest(self._project.absolute(path)) == digest for path, digest in files.items())
 
+        peaks = self._cache.peaks(key)
+        if peaks is not None and self._digests(peaks.files, site, on_disk=True) == peaks.files:
+            self.estimating = Estimating(files=peaks.files, peaks=peaks.peaks, note=peaks.note)
+            self.devices = peaks.devices
+            self.revision += 1
         record = self._cache.find_profile(key, unchanged)
         if record is None:
-            return False
+            return bool(self.estimating.peaks)
         await self.take(record.profile, files=record.files, key=key, site=site, measured_at_s=measured_at_s)
         self.history = self._cache.history(key)
         return True

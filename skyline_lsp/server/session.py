@@ -14,9 +14,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Final, Protocol
 
-from skyline_lsp.features import Diagnostic, Options, Severity, Snapshot, State, diagnostics, snapshot
+from skyline_lsp.features import (
+    Diagnostic,
+    Elsewhere,
+    Options,
+    Severity,
+    Snapshot,
+    State,
+    diagnostics,
+    on_device,
+    snapshot,
+    why_by_running,
+)
 from skyline_lsp.features.units import format_bytes, format_ms
-from skyline_lsp.prediction import Prediction, Refusal, Retune, Spent, hold_against
+from skyline_lsp.prediction import (
+    DeviceSpec,
+    FoundPeak,
+    Prediction,
+    Refusal,
+    Retune,
+    Spent,
+    exact_peak,
+    hold_against,
+)
 from skyline_lsp.prediction.wish import Wish, fulfil
 from skyline_lsp.protocol import (
     Entry,
@@ -354,6 +374,53 @@ class Session:
         await self._outcome()
         before, after = taken
         return before, after
+
+    async def estimate(self, path: str | None, device: DeviceSpec, batch_size: int | None) -> tuple[Elsewhere, str]:
+        """A batch size, that of the source by default, on a device that isn't here; and why it took real runs, or "".
+
+        Raises `Refused`.
+        """
+        workload = await self._demanded(path)
+        workload.armed = True
+        results = workload.results
+        entry, site = await self._on_disk(workload)
+        size = batch_size or (site.batch_size if site is not None else None)
+        found = results.peak_found(size, site) if size is not None else None
+        note = results.needs_data(site)
+        if found is None and note is None:
+            if self._runs(workload):
+                await self._outcome()
+            outcome: list[FoundPeak | str] = []
+            work = functools.partial(self._estimate, batch_size=batch_size, outcome=outcome)
+            self._start(workload, "Estimating the memory of", work)
+            await self._outcome()
+            (answer,) = outcome
+            if isinstance(answer, FoundPeak):
+                found = answer
+            else:
+                note = answer
+        if found is None:
+            assert note is not None
+            found = await self._peak_by_running(path, size, note)
+        results.ask_for(device)
+        await results.keep_peaks(self._key(entry, self._runner.interpreter(workload.path, self.settings)))
+        self._listener.changed()
+        timed = results.profile if results.index is not None and results.is_current() else None
+        return on_device(found, device, timed), note or ""
+
+    async def _peak_by_running(self, path: str | None, batch_size: int | None, note: str) -> FoundPeak:
+        """The peak of a batch size from real runs of this and others. Raises `Refused`."""
+        workload = await self._sampled(path, batch_size)
+        results = workload.results
+        size = batch_size or (results.profile.batch_size if results.profile is not None else None)
+        prediction = results.predict(size) if size is not None else None
+        peak_bytes = prediction.peak_bytes if prediction is not None else None
+        if size is None or peak_bytes is None:
+            raise Refused(" ".join((note, "And from those its memory can't be told.", *results.problems)))
+        found = FoundPeak(batch_size=size, peak_bytes=peak_bytes, allocated=True)
+        _, site = await self._on_disk(workload)
+        results.take_peak(found, files=results.files, site=site, note=note)
+        return found
 
     def problems(self, path: str | None) -> tuple[str, ...]:
         """What limits the trust in a program's predictions, each a sentence."""
@@ -729,6 +796,33 @@ class Session:
         sampling.done = True
         await results.keep_samples()
 
+    async def _estimate(self, job: _Job, batch_size: int | None, outcome: list[FoundPeak | str]) -> None:
+        """Find the peak of a batch size without allocating; the outcome is the peak, or why that can't be done."""
+        workload = job.workload
+        entry, site = await self._on_disk(workload)
+        inputs = self._inputs(site)
+        try:
+            spec = run_spec(entry, self.settings, Goal.ESTIMATE, batch_size=batch_size, site=site)
+        except EditRefused as refusal:
+            job.refusal = f"Batch size {batch_size} can't be run: {refusal}."
+            return
+        result = await self._run(job, spec)
+        if result.status is Status.CANCELLED:
+            job.refusal = "It was cancelled."
+            return
+        estimate = result.estimate
+        if estimate is None:
+            outcome.append(why_by_running(result.failure, self._place))
+            return
+        if batch_size is not None and estimate.batch_size != batch_size:
+            job.refusal = (
+                f"With batch size {batch_size} written in the source, the model was still fed {estimate.batch_size}."
+            )
+            return
+        found = exact_peak(estimate.batch_size, float(estimate.peak_bytes))
+        outcome.append(found)
+        workload.results.take_peak(found, files={**inputs, **estimate.files}, site=site, note=None)
+
     async def _in_precisions(self, job: _Job, data_type: str, taken: list[Sample]) -> None:
         """Take a sample as the program is, then one under autocast; what stands in the way is the job's refusal."""
         workload = job.workload
@@ -839,6 +933,9 @@ class Session:
             failure=workload.results.failure if state is State.FAILED else None,
             failure_line_of=workload.results.failure_line_of(path),
             preview=workload.results.preview,
+            devices=tuple({one.name: one for one in (*settings.devices, *workload.results.devices)}.values()),
+            peaks_found=workload.results.peaks_found(found.best),
+            estimate_note=workload.results.estimating.note,
             options=options,
         )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from skyline_lsp.features.advice import AdviceCode
+from skyline_lsp.prediction import DeviceSpec, Refusal, parse_device
 from skyline_lsp.protocol import RemarkKind
 
 if sys.version_info >= (3, 11):
@@ -80,6 +81,8 @@ class Settings:
     """How long measuring other batch sizes may take for one prediction."""
     measure_time_budget_s: float = 10.0
     """About how long the timed iterations of a run may take."""
+    devices: tuple[DeviceSpec, ...] = ()
+    """Devices that aren't here, for which memory and time are to be estimated."""
     device: str | None = None
     """torch device type to report on; None means the current accelerator, else the CPU."""
     time_limit_s: float = 600.0
@@ -260,6 +263,16 @@ def _codes(value: Any) -> tuple[str, ...]:
     return codes
 
 
+def _devices(value: Any) -> tuple[DeviceSpec, ...]:
+    found = []
+    for name in _texts(value):
+        device = parse_device(name)
+        if isinstance(device, Refusal):
+            raise _Bad(f"has `{name}`: {device.reason.removesuffix('.')}")
+        found.append(device)
+    return tuple({device.name: device for device in found}.values())
+
+
 def _variables(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping):
         raise _Bad(f"must be an object of names and texts, not {_shown(value)}")
@@ -360,6 +373,7 @@ _SETTINGS: dict[str, _Setting] = {
     "measure.timeBudgetSeconds": _Setting(
         field="measure_time_budget_s", parse=_number(0, math.inf, low_included=False)
     ),
+    "devices": _Setting(field="devices", parse=_devices),
     "device": _Setting(field="device", parse=_optional_text),
     "timeLimitSeconds": _Setting(field="time_limit_s", parse=_number(0, math.inf, low_included=False)),
     "logLevel": _Setting(field="log_level", parse=_log_level),

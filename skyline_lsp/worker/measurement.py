@@ -157,6 +157,7 @@ class Measurement:
             batch_size=self.batch_size,
             peak_bytes=self.recording.peak()[0],
             live_bytes=tuple(self.recording.operations),
+            files=self._files,
         )
 
     def result(self) -> tuple[protocol.Profile | None, protocol.Sample | None, protocol.BatchReport | None]:

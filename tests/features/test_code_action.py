@@ -23,6 +23,7 @@ def test_the_batch_size_can_be_set() -> None:
     assert titles(actions, ActionKind.REWRITE) == [f"Set batch size to {size}" for size in (4, 8, 32, 64, 128)]
     assert titles(actions, ActionKind.SOURCE) == [
         "Predict other batch sizes",
+        "Find out whether batch size 16 fits another device",
         "Profile this training step",
         "Choose what to profile",
     ]
