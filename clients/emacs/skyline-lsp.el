@@ -505,6 +505,34 @@ gains little; or \"fit\", the largest that fits in the device's memory."
   (interactive)
   (skyline-lsp--ask "skyline.clearPreview" nil #'ignore))
 
+(defun skyline-lsp-estimate (&optional device batch-size)
+  "Say whether BATCH-SIZE fits on DEVICE, which need not be here.
+DEVICE is a name such as \"A100-40GB\", or memory such as \"24GiB\"; without
+it, one is asked for.  With a prefix argument, BATCH-SIZE is asked for too."
+  (interactive (list nil (and current-prefix-arg
+                              (skyline-lsp--read-batch-size "Batch size: "))))
+  (if device
+      (skyline-lsp--ask "skyline.estimate"
+                        (append (list :device device)
+                                (and batch-size (list :batchSize batch-size)))
+                        #'skyline-lsp--show-estimate)
+    (skyline-lsp--ask "skyline.devices" nil
+                      (lambda (devices)
+                        (skyline-lsp--choose-device devices batch-size)))))
+
+(defun skyline-lsp--choose-device (devices batch-size)
+  "Ask for one of DEVICES or another, and whether BATCH-SIZE fits on it."
+  (let ((device (completing-read
+                 "Device, or memory such as 24GiB: "
+                 (seq-map (lambda (one) (skyline-lsp--get one :device))
+                          devices))))
+    (unless (string-empty-p device)
+      (skyline-lsp-estimate device batch-size))))
+
+(defun skyline-lsp--show-estimate (estimate)
+  "Show ESTIMATE, the answer for a device."
+  (message "Skyline: %s" (skyline-lsp--get estimate :text)))
+
 (defun skyline-lsp-open-panel ()
   "Open the interactive page in a browser."
   (interactive)
@@ -592,6 +620,7 @@ gains little; or \"fit\", the largest that fits in the device's memory."
   "r" #'skyline-lsp-retune
   "v" #'skyline-lsp-preview
   "V" #'skyline-lsp-clear-preview
+  "d" #'skyline-lsp-estimate
   "o" #'skyline-lsp-open-panel
   "g" #'skyline-lsp-sites
   "w" #'skyline-lsp-choose-workload

@@ -14,8 +14,17 @@ import {
 
 import { reachable } from "./address";
 import { pickBatchSize } from "./batchSizePick";
-import { summary } from "./format";
-import { isPrediction, type Choice, type Prediction, type Retuned, type Site, type Status } from "./protocol";
+import { memory, summary } from "./format";
+import {
+  isPrediction,
+  type Choice,
+  type Device,
+  type Estimated,
+  type Prediction,
+  type Retuned,
+  type Site,
+  type Status,
+} from "./protocol";
 import { tell, type Server } from "./server";
 
 /** The one argument of a server's command. */
@@ -36,6 +45,7 @@ export function registerCommands(server: Server): Disposable[] {
     "skyline.setBatchSize": (argument) => setBatchSize(server, argument),
     "skyline.retune": (argument) => retune(server, argument),
     "skyline.preview": (argument) => preview(server, argument),
+    "skyline.estimate": (argument) => estimate(server, argument),
     "skyline.sites": (argument) => sites(server, argument),
     "skyline.chooseWorkload": (argument) => chooseWorkload(server, argument),
   };
@@ -188,6 +198,38 @@ async function preview(server: Server, argument: Argument): Promise<void> {
   if (batchSize !== undefined) {
     await whileShown("predicting", tell(server.ask("skyline.preview", { ...argument, batchSize })));
   }
+}
+
+async function estimate(server: Server, argument: Argument): Promise<void> {
+  const device = argument["device"] ?? (await pickDevice(server, argument));
+  if (device === undefined) {
+    return;
+  }
+  const asked = server.ask<Estimated>("skyline.estimate", { ...argument, device, show: false });
+  const answer = await whileShown("estimating", tell(asked));
+  if (answer) {
+    void window.showInformationMessage(answer.text);
+  }
+}
+
+/** One of the devices that the server knows, or what the user types: a name, or memory. */
+async function pickDevice(server: Server, argument: Argument): Promise<string | undefined> {
+  const devices = await tell(server.ask<Device[]>("skyline.devices", { uri: argument.uri }));
+  if (!devices) {
+    return undefined;
+  }
+  const items = devices.map((device) => ({
+    label: device.device,
+    description: memory(device.memoryBytes),
+    detail: device.source,
+    typed: false,
+  }));
+  const other = { label: "Another device...", description: "by its memory", detail: "", typed: true };
+  const picked = await window.showQuickPick([...items, other], { title: "Would it fit which device?" });
+  if (!picked?.typed) {
+    return picked?.label;
+  }
+  return (await window.showInputBox({ title: "Memory of the device, such as 24GiB" })) || undefined;
 }
 
 async function sites(server: Server, argument: Argument): Promise<void> {

@@ -23,6 +23,21 @@ export interface NothingKnown {
   known: false;
 }
 
+/** One of the answer of `skyline.devices`. */
+export interface Device {
+  device: string;
+  memoryBytes: number;
+  source: string;
+}
+
+/** Answer of `skyline.estimate`. */
+export interface Estimated extends Device {
+  batchSize: number;
+  fits: boolean | null;
+  /** All of it, for the user. */
+  text: string;
+}
+
 /** One of the answer of `skyline.sites`. */
 export interface Site {
   path: string;

@@ -64,6 +64,29 @@ local function retuned(result)
   end
 end
 
+--- Names of the devices that can be asked about, each as one word; empty where the server does not answer at once.
+local function device_names()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local client = client_of(bufnr)
+  if not client then
+    return {}
+  end
+  local params = { command = 'skyline.devices', arguments = { vim.empty_dict() } }
+  local reply
+  if vim.fn.has('nvim-0.11') == 1 then
+    reply = client:request_sync('workspace/executeCommand', params, 500, bufnr)
+  else
+    reply = client.request_sync('workspace/executeCommand', params, 500, bufnr)
+  end
+  local names = {}
+  for _, device in ipairs(reply and reply.result or {}) do
+    -- A name may say in whole words what the device is a part of.
+    local name = device.device:gsub(',.*', ''):gsub('^NVIDIA ', ''):gsub('^AMD ', ''):gsub(' ', '-')
+    table.insert(names, name)
+  end
+  return names
+end
+
 --- Goals of `:Skyline retune`: their names for the server, and what the words after them say.
 local goals = {
   throughput = { name = 'throughput', wants = 'samples a second, such as 250' },
@@ -135,6 +158,22 @@ local subcommands = {
       local names = vim.tbl_keys(goals)
       table.sort(names)
       return vim.list_extend(names, some_batch_sizes())
+    end,
+  },
+  estimate = {
+    run = function(words)
+      local size = words[2] and batch_size(words[2])
+      if size or not words[2] then
+        ask('skyline.estimate', { device = words[1], batchSize = size }, function(result)
+          -- Without a device the server asks for one, and shows the answer itself.
+          if type(result) == 'table' then
+            show.info(result.text)
+          end
+        end)
+      end
+    end,
+    complete = function(words)
+      return #words == 0 and device_names() or some_batch_sizes()
     end,
   },
   preview = {
