@@ -42,6 +42,20 @@ PROGRAMS = {
 }
 
 
+PROGRAMS["lstm"] = """
+    from torch import nn
+
+    model = nn.LSTM(24, 40, num_layers=2, dropout=0.1, bidirectional=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(20, BATCH, 24)
+
+    def iteration():
+        optimizer.zero_grad()
+        model(x)[0].square().mean().backward()
+        optimizer.step()
+    """
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("batch_size", [1, 24])
 def test_peak_is_the_real_one(tmp_path: Path, name: str, batch_size: int) -> None:
