@@ -60,7 +60,7 @@ def _workspace_bytes(arguments: Sequence[Any]) -> int:
     The arguments are the input (length, samples, features), four weights, two states (samples, width), and settings.
     """
     inputs, *weights = arguments[:5]
-    length, samples, features = inputs.shape
+    length, samples, features = map(int, inputs.shape)
     layer = (
         (length, features),
         tuple(tuple(one.shape) for one in weights),
